@@ -9,7 +9,7 @@ import { ordinaryModel, reportNative, type DialectName, type ClientCodec, type L
 import { UPSTREAM_CODECS } from './index.js'
 
 /** The value of `on_loss`: losses are reported, or the request is refused because of them. */
-export type OnLoss = 'report' | 'reject'
+type OnLoss = 'report' | 'reject'
 
 /** Whether a request that loses these fields is refused. */
 export function refusesLosses(onLoss: OnLoss, lost: readonly string[]): boolean {

@@ -388,7 +388,7 @@ export class Generation {
 }
 
 /** The edits of bodies in the format: those of a preset are for chats. */
-function quirksFor(wire: WireFormat, config: UpstreamConfig): QuirksConfig {
+export function quirksFor(wire: WireFormat, config: UpstreamConfig): QuirksConfig {
   if (isTaskFormat(wire) && wire !== 'chat-moderations') return PLAIN
   return isEmbeddings(wire) ? config.embeddingQuirks : config.quirks
 }

@@ -6,12 +6,10 @@ import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import type { ComparedConfig, Destination } from './targets-and-cost.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
-import { ordinaryModel, type DialectName, type WireFormat } from '../../formats/dialect.js'
+import { ordinaryModel, type DialectName } from '../../formats/dialect.js'
 import { upstreamCodecOf, errorFormatOf, isEmbeddings } from '../../formats/index.js'
-import { GatewayError } from '../../errors.js'
-import { render } from '../../gateway/attempts/render-for-upstream.js'
-import { LossList, refusesLosses } from '../../formats/losses.js'
-import { formatFor } from '../../gateway/generation.js'
+import { LossList } from '../../formats/losses.js'
+import { simulatedTarget } from '../../gateway/explain/simulate-request.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { sampleRequest } from './sample-request.js'
 
@@ -363,57 +361,34 @@ interface Translation {
 /** Translates the shape of the request for a destination of a configuration. */
 function translateHead(head: RequestHead, to: Destination, side: ComparedConfig): Translation {
   const request = sampleRequest(head)
-  const facts = side.facts(to.model)
-  const format = formatFor(to.target, { request, client: head, facts })
-  if (format === null) {
+  const { dialect: clientDialect, wire: clientWire } = head
+  const at = simulatedTarget(to.target, { dialect: clientDialect, wire: clientWire, request }, side)
+  if (at === null) {
     const message = `the upstream ${to.upstream} has no embeddings`
     return { dialect: null, losses: [], refusals: [{ field: 'model', message }] }
   }
-  const { dialect, wire } = format
+  const { dialect, wire, facts } = at
   const limits = limitsOf(head, request, facts)
   if (isEmbeddings(wire)) return { dialect, losses: [], refusals: limits }
-  const { losses, refusal } = rendered(head, request, { to, side, wire, facts })
-  const isRejected = refusesLosses(side.config.onLoss, losses)
-  const lossRefusal = losses.map((field) => ({ field, message: 'on_loss is reject' }))
-  return {
-    dialect,
-    losses: isRejected ? [] : losses,
-    refusals: [...limits, ...(refusal === null ? [] : [refusal]), ...(isRejected ? lossRefusal : [])],
+  const body = wire === clientWire ? ownBody(head, request) : {}
+  const raw = Buffer.from(JSON.stringify(body))
+  const { members } = parseObject(raw)
+  const found = at.simulate({ dialect: clientDialect, wire: clientWire, raw, members, body, request })
+  const clientName = (path: string): string => errorFormatOf(clientDialect).fieldName?.(path) ?? path
+  if (found.refusal !== null) {
+    const { message, wire: refusal } = found.refusal
+    return {
+      dialect,
+      losses: [],
+      refusals: [...limits, { field: clientName(refusal.param ?? 'body'), message }],
+    }
   }
-}
-
-interface Where {
-  readonly to: Destination
-  readonly side: ComparedConfig
-  readonly wire: WireFormat
-  readonly facts: ModelFacts
-}
-
-function rendered(
-  head: RequestHead,
-  request: ChatRequest,
-  { to, side, wire, facts }: Where,
-): { losses: readonly string[]; refusal: Refusal | null } {
-  const { upstream } = to.target
-  const upstreamCodec = upstreamCodecOf(wire, upstream)
-  if (upstreamCodec === null) throw new Error(`no format ${wire}`)
-  const { quirks, name, allowBetas: betas } = upstream
-  const { allowSyntheticUser } = side.config
-  const { model } = to
-  const destination = { name, wire, upstreamCodec, model, facts, quirks, betas, allowSyntheticUser }
-  const clientName = (path: string): string => errorFormatOf(head.dialect).fieldName?.(path) ?? path
-  const found = new LossList()
-  try {
-    const body = wire === head.wire ? ownBody(head, request) : {}
-    const raw = Buffer.from(JSON.stringify(body))
-    const { members } = parseObject(raw)
-    render({ wire: head.wire, raw, members, body, request }, destination, found)
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error
-    const field = clientName(error.wire.param ?? 'body')
-    return { losses: [], refusal: { field, message: error.message } }
-  }
-  return { losses: found.paths.map(clientName), refusal: null }
+  const losses = new LossList()
+  for (const path of found.drops.keys()) losses.drop(path)
+  const lost = losses.paths.map(clientName)
+  if (!found.isLossRefused) return { dialect, losses: lost, refusals: limits }
+  const refused = lost.map((field) => ({ field, message: 'on_loss is reject' }))
+  return { dialect, losses: [], refusals: [...limits, ...refused] }
 }
 
 /** The request in its own format, for an upstream that receives the client's own bytes. */

@@ -3,19 +3,20 @@
  * prints no content of the body.
  */
 import type { JsonObject } from '../../base/json.js'
-import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
-import type { UpstreamConfig } from '../../config/config.js'
+import type { Catalogue, Config } from '../../config/config.js'
 import type { DialectName } from '../../formats/dialect.js'
-import { resolveEndpoint, upstreamCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
-import { refusesLosses, type OnLoss } from '../../formats/losses.js'
-import { GatewayError } from '../../errors.js'
-import { render, type Destination } from '../attempts/render-for-upstream.js'
-import type { Call } from '../phases/receive.js'
-import { openAiEndpoint } from '../upstreams/choose-openai-endpoint.js'
+import { resolveEndpoint, type ResolvedEndpoint } from '../../formats/index.js'
+import { notServed } from '../phases/choose-route.js'
+import type { RouteTarget } from '../routing/router.js'
 import { requestPathAt, upstreamAddressOf } from '../upstreams/upstream-address.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
-import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
+import {
+  simulatedTarget,
+  type SimulatedCall,
+  type SimulatedRequest,
+  type SimulatedTarget,
+} from './simulate-request.js'
 
 /**
  * `kept`: the field arrives. `emulated`: a close equivalent arrives. `lost`: it is dropped and reported.
@@ -43,63 +44,53 @@ export interface BodyExplanation {
   readonly lost: string | null
 }
 
-/** The target of the request. */
-interface BodyRoute {
-  readonly upstream: UpstreamConfig
-  /** The model that is requested from the upstream. */
-  readonly model: string
-  readonly facts: ModelFacts
-  readonly onLoss: OnLoss
-  readonly allowSyntheticUser: boolean
-}
-
-type Parsed = Pick<Call, 'wire' | 'raw' | 'members' | 'body' | 'request'>
-
 /** Fields of the gateway, and fields that every request has. */
 const ALWAYS_KEPT = new Set(['model', 'messages', 'stream', 'stream_options'])
 
 /**
  * Explains a client's body for `model`. Throws `GatewayError(malformed_request)` with the path if the gateway
- * refuses it for every upstream.
+ * refuses it for every upstream, or the upstream has no chats.
  */
-export function explainBody(bytes: Buffer, model: string, route: BodyRoute): BodyExplanation {
-  const { upstream, facts } = route
-  const endpoint = resolveEndpoint('POST', '/v1/chat/completions')
-  if (endpoint === null) throw new Error('no client dialect for chat completions')
+export function explainBody(
+  bytes: Buffer,
+  model: string,
+  {
+    target,
+    ...settings
+  }: { readonly target: RouteTarget; readonly config: Config; readonly catalogue: Catalogue },
+): BodyExplanation {
+  const endpoint = chatEndpoint()
   const body: JsonObject = { ...parseObject(bytes).value, model }
-  const { request } = parsed(body, endpoint)
-  const choice = upstream.dialect
-  const dialect = choice === 'openai' ? openAiEndpoint(request, facts) : choice
-  refuseUnjudged(request, endpoint.wire, [{ wire: dialect, dialect: choice }])
-  const upstreamCodec = upstreamCodecOf(dialect, upstream)
-  if (upstreamCodec === null) throw new Error(`no dialect ${dialect}`)
-  const trial = new Trial(endpoint, {
-    wire: dialect,
-    upstreamCodec,
-    model: route.model,
-    facts,
-    quirks: upstream.quirks,
-    allowSyntheticUser: route.allowSyntheticUser,
-  })
+  const { upstream } = target
+  const simulated = simulatedTarget(target, parsed(body, endpoint), settings)
+  if (simulated === null) throw notServed('chat', model, [upstream.name])
+  const trial = new Trial(endpoint, simulated, upstream.quirks.rename)
   const found = trial.run(body)
   const place = upstreamAddressOf(upstream)
   const lost = [...found.drops.keys()]
-  const isRefused = found.rejected.size > 0 || refusesLosses(route.onLoss, lost)
+  const isRefused = found.rejected.size > 0 || found.isLossRefused
   return {
-    dialect,
-    endpoint: `POST ${place.origin}${requestPathAt(place, { path: found.path, model: route.model })}`,
+    dialect: simulated.dialect,
+    endpoint: `POST ${place.origin}${requestPathAt(place, { path: found.path, model: simulated.model })}`,
     result: isRefused ? 'refused' : lost.length > 0 ? 'taken with losses' : 'taken',
     fields: fieldsOf(body, found, trial),
     lost: lost.length === 0 ? null : lost.join(', '),
   }
 }
 
+function chatEndpoint(): ResolvedEndpoint {
+  const endpoint = resolveEndpoint('POST', '/v1/chat/completions')
+  if (endpoint === null) throw new Error('no client dialect for chat completions')
+  return endpoint
+}
+
 /** The outcome of encoding a body. */
 interface TranslationOutcome {
   /** Path and reason of each field that the encoder drops. */
-  readonly drops: Map<string, string>
+  readonly drops: ReadonlyMap<string, string>
   /** Path and message of each field that it refuses. */
   readonly rejected: Map<string, string>
+  readonly isLossRefused: boolean
   /** The body without the refused fields. */
   readonly rest: JsonObject
   /** The dialect's path for the body. */
@@ -108,43 +99,51 @@ interface TranslationOutcome {
   readonly text: string | null
 }
 
-/** Encodes variants of one body as the gateway would. */
+/** Renders variants of one body for the upstream. */
 class Trial {
-  readonly quirks: Destination['quirks']
+  /** New names of members, by the old ones. */
+  readonly renamed: Readonly<Record<string, string>>
   private readonly endpoint: ResolvedEndpoint
-  private readonly destination: Destination
+  private readonly target: SimulatedTarget
 
-  constructor(endpoint: ResolvedEndpoint, destination: Destination) {
+  constructor(
+    endpoint: ResolvedEndpoint,
+    target: SimulatedTarget,
+    renamed: Readonly<Record<string, string>>,
+  ) {
     this.endpoint = endpoint
-    this.destination = destination
-    this.quirks = destination.quirks
+    this.target = target
+    this.renamed = renamed
   }
 
   /** Removes a refused field and tries the rest, so that all refusals are found. */
   run(body: JsonObject): TranslationOutcome {
-    const drops = new Map<string, string>()
     const rejected = new Map<string, string>()
     let rest = body
-    const { upstreamCodec, model } = this.destination
+    const { upstreamCodec, model } = this.target
     const { path } = upstreamCodec.target(model, body['stream'] === true)
     for (;;) {
-      drops.clear()
-      const losses = { drop: (path: string, reason: string) => drops.set(path, reason) }
-      try {
-        const call = parsed(rest, this.endpoint)
-        const out = render(call, this.destination, losses)
-        return { drops, rejected, rest, path: out.path, text: out.body.toString() }
-      } catch (error) {
-        if (!(error instanceof GatewayError)) throw error
-        const param = error.wire.param ?? 'body'
-        const key = topOf(param)
-        rejected.set(param, error.message)
-        if (key === 'messages' || key === 'model' || !Object.hasOwn(rest, key)) {
-          return { drops, rejected, rest, path, text: null }
+      const { rendered, drops, refusal, isLossRefused } = this.simulated(rest)
+      if (refusal === null) {
+        return {
+          ...{ drops, rejected, isLossRefused, rest },
+          path: rendered?.path ?? path,
+          text: rendered?.body.toString() ?? null,
         }
-        rest = without(rest, key)
       }
+      if (refusal.kind === 'malformed_request') throw refusal
+      const param = refusal.wire.param ?? 'body'
+      const key = topOf(param)
+      rejected.set(param, refusal.message)
+      if (key === 'messages' || key === 'model' || !Object.hasOwn(rest, key)) {
+        return { drops, rejected, isLossRefused, rest, path, text: null }
+      }
+      rest = without(rest, key)
     }
+  }
+
+  private simulated(body: JsonObject): SimulatedRequest {
+    return this.target.simulate(parsed(body, this.endpoint))
   }
 
   /** Whether the upstream receives the same without the field. */
@@ -156,15 +155,14 @@ class Trial {
 
 /** A client's request for `model`. Throws as `explainBody` does. */
 export function requestOf(bytes: Buffer, model: string): ChatRequest {
-  const endpoint = resolveEndpoint('POST', '/v1/chat/completions')
-  if (endpoint === null) throw new Error('no client dialect for chat completions')
-  return parsed({ ...parseObject(bytes).value, model }, endpoint).request
+  return parsed({ ...parseObject(bytes).value, model }, chatEndpoint()).request
 }
 
-function parsed(body: JsonObject, endpoint: ResolvedEndpoint): Parsed {
+function parsed(body: JsonObject, endpoint: ResolvedEndpoint): SimulatedCall {
   const raw = Buffer.from(JSON.stringify(body))
   const { members } = parseObject(raw)
   return {
+    dialect: endpoint.dialect,
     wire: endpoint.wire,
     raw,
     members,
@@ -221,7 +219,7 @@ function outcomeOf(reason: string): Omit<FieldOutcome, 'path'> {
 }
 
 function ownOutcome(key: string, found: TranslationOutcome, trial: Trial): Omit<FieldOutcome, 'path'> {
-  const name = trial.quirks.rename[key]
+  const name = trial.renamed[key]
   if (name !== undefined) return { outcome: 'kept', note: `as ${name}` }
   if (ALWAYS_KEPT.has(key)) return { outcome: 'kept', note: null }
   if (found.text === null) return { outcome: 'unknown', note: null }

@@ -186,18 +186,8 @@ function explainRequest(
   { config, catalogue }: Explaining,
 ): BodyExplanation | BodyError {
   if (target === undefined) return bodyError('model', 'no route matches it')
-  const { upstream } = target
-  const requested = modelAt(target, model)
-  const facts = factsFor(catalogue, requested)
-  const { onLoss, allowSyntheticUser } = config
   try {
-    return explainBody(bytes, model, {
-      upstream,
-      model: requested,
-      facts,
-      onLoss,
-      allowSyntheticUser,
-    })
+    return explainBody(bytes, model, { target, config, catalogue })
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     return bodyError(error.wire.param ?? null, error.message)
