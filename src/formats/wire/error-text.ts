@@ -16,6 +16,7 @@ const TEXTS = [
   'errormessage',
   'errmsg',
   'statusmsg',
+  'retmsg',
   'usermessage',
   'errordescription',
   'errors',
@@ -214,7 +215,7 @@ function plainText(text: string): string {
 }
 
 /** Members with a status or a code, which is that of a failure if it is neither zero nor one of success. */
-const CODES = ['error_code', 'errno', 'errcode']
+const CODES = ['error_code', 'errno', 'errcode', 'ret_code', 'retcode']
 const STATUSES = ['status', 'statusCode', 'status_code']
 
 function hasFailed(code: JsonValue | undefined): boolean {
@@ -234,6 +235,7 @@ const MESSAGES: ReadonlySet<string> = new Set([
   'errors',
   'err',
   'exception',
+  'failure',
   'fault',
   'faultstring',
 ])
@@ -264,7 +266,7 @@ export function errorIn(frame: JsonObject): JsonObject | null {
   if (failed !== undefined) return failed
   const hasWords = Object.entries(frame)
     .slice(0, MAX_MEMBERS)
-    .some(([name, value]) => MESSAGES.has(plainName(name)) && errorText(value) !== '')
+    .some(([name, value]) => MESSAGES.has(plainName(name)) && errorText({ [name]: value ?? null }) !== '')
   const hasCode = Object.hasOwn(frame, 'code') && SUCCEEDED.has(frame['code'])
   return hasWords && !hasCode ? frame : null
 }

@@ -92,9 +92,11 @@ const DETAILS: ReadonlyMap<string, Part> = new Map(
   (
     [
       ['prompt_tokens_details', 'input'],
+      ['prompt_token_details', 'input'],
       ['input_tokens_details', 'input'],
       ['input_token_details', 'input'],
       ['completion_tokens_details', 'output'],
+      ['completion_token_details', 'output'],
       ['output_tokens_details', 'output'],
       ['output_token_details', 'output'],
       ['cached_tokens_details', 'cached'],
@@ -270,7 +272,7 @@ export class UsageMeter {
     const { counts } = this
     const { cacheRead, cacheWrite1h, total = 0 } = counts
     const cacheWrite = largest(counts.cacheWrite, sum(counts.cacheWrite5m, cacheWrite1h))
-    const prompt = this.input(sum(counts.input, counts.toolInput), sum(cacheRead, cacheWrite) ?? 0)
+    const prompt = this.input(sum(counts.input, counts.toolInput), cacheRead, cacheWrite)
     // No prompt has no tokens: a zero is a count that the upstream does not have.
     const input = prompt === 0 && (counts.output ?? 0) > 0 && total > 0 ? undefined : prompt
     const output = outputOf(counts, input)
@@ -366,16 +368,18 @@ export class UsageMeter {
     this.hasChanged = true
   }
 
-  /** All prompt tokens. `own`: the prompt as reported, with or without its `cached` tokens. */
-  private input(own: number | undefined, cached: number): number | undefined {
+  /** All prompt tokens. `own`: the prompt as reported, with or without its cached tokens. */
+  private input(own: number | undefined, read = 0, written = 0): number | undefined {
+    const cached = read + written
     if (cached === 0) return own
     if (own === undefined) return this.isCacheBeside ? cached : undefined
     if (this.isCacheBeside && this.isPromptAlone) return own + cached
     const { total = 0, output, thoughts } = this.counts
     const rest = total - own - (sum(output, thoughts) ?? 0)
-    // More cached tokens than the prompt has are not a part of it, unless the total states otherwise: some
-    // vendors count tokens both as read and as written.
-    return rest === cached || (rest !== 0 && cached > own) ? own + cached : own
+    // More cached tokens than the prompt has are not a part of it. If the total states that they are, some
+    // may be counted both as read and as written.
+    const mayBePart = rest === 0 ? Math.max(read, written) <= own : rest !== cached && cached <= own
+    return mayBePart ? own : own + cached
   }
 }
 

@@ -27,6 +27,7 @@ const BODIES: readonly object[] = [
   { failure: { reason: 'is too odd' } },
   { success: false, info: 'is too odd' },
   { warning: 'is too odd' },
+  { ret_code: 7, ret_msg: 'is too odd' },
   { Errors: [{ Message: 'is too odd' }] },
   { 'error-message': 'is too odd' },
   { response: { error: { message: 'is too odd' } } },

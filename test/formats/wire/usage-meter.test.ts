@@ -120,6 +120,16 @@ const NAMES: readonly (readonly [name: string, counts: JsonObject, usage: Usage]
     { input: 9, output: 1, cacheRead: 4 },
   ],
   [
+    'Mistral, in its other details',
+    {
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      prompt_token_details: { cached_tokens: 4 },
+      completion_token_details: { reasoning_tokens: 2 },
+    },
+    { input: 9, output: 3, cacheRead: 4, reasoning: 2 },
+  ],
+  [
     'a zero in the details',
     { prompt_tokens: 9, completion_tokens: 1, cached_tokens: 4, prompt_tokens_details: { cached_tokens: 0 } },
     { input: 9, output: 1, cacheRead: 4 },
@@ -237,6 +247,11 @@ const TOTALS: readonly (readonly [name: string, counts: JsonObject, expected: re
     [
       'more cached than prompt tokens',
       { prompt_tokens: 10, completion_tokens: 5, cached_tokens: 90 },
+      [100, 5],
+    ],
+    [
+      'more tokens read from the cache than prompt tokens',
+      { prompt_tokens: 10, completion_tokens: 5, cached_tokens: 90, total_tokens: 15 },
       [100, 5],
     ],
     ['a smaller total', { prompt_tokens: 10, completion_tokens: 5, total_tokens: 5 }, [10, 5]],

@@ -5,7 +5,8 @@
  * The `finish` event waits for `[DONE]` or the end of the stream, because usage follows `finish_reason`, and
  * so do fragments of calls from some gateways. The end of the stream after `finish_reason` completes a reply
  * without `[DONE]`, and so does `[DONE]` after content without a `finish_reason` (OpenRouter's streams from
- * Novita), if every frame was a chunk. An end with neither is a truncated reply.
+ * Novita), if every frame was a chunk. An end with neither is a truncated reply. The last chunk of some
+ * vendors has the whole reply again, as a `message` (MiniMax, "Text Generation").
  */
 import type { WireError } from '../../../errors.js'
 import type { EventSink, FinishReason, Citation } from '../../chat/event.js'
@@ -57,6 +58,8 @@ export class ChunkDecoder implements StreamDecoder {
   private model = ''
   private started = false
   private ended = false
+  /** A delta was decoded, so that a `message` after the content is the whole reply again. */
+  private hasDelta = false
   private raw: string | null = null
   /** The stream ended without a finish reason. */
   private lacksReason = false
@@ -125,7 +128,9 @@ export class ChunkDecoder implements StreamDecoder {
     }
     this.start()
     const whole = !isObject(choice['delta'])
-    if (!this.delta(objectOf(choice[whole ? 'message' : 'delta']), whole)) {
+    const isRepeated = whole && this.hasDelta && this.blocks.hasBlocks
+    this.hasDelta ||= !whole
+    if (!isRepeated && !this.delta(objectOf(choice[whole ? 'message' : 'delta']), whole)) {
       return this.fail(MALFORMED_REPLY)
     }
     this.raw = laterReason(this.raw, choice['finish_reason'])

@@ -46,11 +46,12 @@ const BOM = Buffer.from('\uFEFF')
  * Emits the same frames regardless of chunk boundaries. `id` and `retry` are ignored, because the gateway
  * does not reconnect.
  *
- * Four differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the
+ * Five differences from WHATWG: a frame with empty data is not emitted; an event without a blank line at the
  * end of the stream is emitted if its data are valid JSON or `[DONE]`, because some proxies drop the last
  * line; lines that are not fields and together form a JSON object with an `error` are emitted as a frame,
- * because some upstreams fail within a stream and write a plain body; consecutive `data` lines of which each
- * is a JSON object or `[DONE]` are events of their own, because some servers end events with one line feed.
+ * because some upstreams fail within a stream and write a plain body; the field `error`, of llama.cpp's older
+ * servers, is an event `error` with these data; consecutive `data` lines of which each is a JSON object or
+ * `[DONE]` are events of their own, because some servers end events with one line feed.
  */
 export class SseFramer implements Framer {
   private readonly sink: FrameSink
@@ -359,14 +360,31 @@ export class SseFramer implements Framer {
   }
 
   private field(source: string, start: number, end: number): void {
-    if (source.startsWith('data:', start)) this.addData(value(source, start + 5, end))
-    else if (source.startsWith('event:', start)) this.name = value(source, start + 6, end)
+    if (source.startsWith('data:', start)) {
+      if (this.bare !== '') this.endBare(end - start)
+      this.addData(value(source, start + 5, end))
+    } else if (source.startsWith('event:', start)) this.name = value(source, start + 6, end)
     else if (end - start === 4 && source.startsWith('data', start)) this.addData('')
     else if (end - start === 5 && source.startsWith('event', start)) this.name = ''
-    else if (this.bare !== '' || source.charCodeAt(start) === BRACE) {
+    else if (source.startsWith('error:', start)) {
+      this.name = 'error'
+      this.addData(value(source, start + 6, end))
+    } else if (this.bare !== '' || source.charCodeAt(start) === BRACE) {
       this.bare += source.slice(start, end) + LF
       if (this.bare.length > MAX_BARE_CHARS) this.bare = ''
     }
+  }
+
+  /**
+   * Delivers an error whose lines are not fields, and which a line of data follows without a blank line. That
+   * line's `raw` is lost: no client gets what follows an error.
+   */
+  private endBare(lineLength: number): void {
+    const { bare } = this
+    this.bare = ''
+    if (this.data !== null || !isError(bare)) return
+    this.deliverLine(bare.trimEnd())
+    this.size = lineLength
   }
 
   private addData(text: string): void {

@@ -50,6 +50,30 @@ void t.test('sources that arrive before the text are cited', (t) => {
   t.end()
 })
 
+void t.test('a last chunk that has the whole message again adds its reason and usage only', (t) => {
+  const usage = { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 }
+  const last = (message: object): string =>
+    JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }], usage })
+  const again = last({ role: 'assistant', content: 'Hi you', reasoning_content: 'Hm.' })
+  const outcome = decodeFrames([
+    chunk({ reasoning_content: 'Hm.' }),
+    textChunk('Hi '),
+    textChunk('you'),
+    again,
+    DONE,
+  ])
+  t.match(outcome.reply?.blocks, [
+    { type: 'thinking', text: 'Hm.' },
+    { type: 'text', text: 'Hi you' },
+  ])
+  t.match(outcome.reply, { reason: 'stop', usage: { input: 9, output: 4 } })
+  t.match(decodeFrames([ROLE, again, DONE]).reply?.blocks, [
+    { type: 'thinking', text: 'Hm.' },
+    { type: 'text', text: 'Hi you' },
+  ])
+  t.end()
+})
+
 void t.test('[DONE] alone completes a stream of chunks only', (t) => {
   const words = { status: 'working' }
   t.equal(decodeFrames([ROLE, textChunk('Hi'), DONE]).reply?.reason, 'stop')

@@ -169,6 +169,26 @@ void t.test('an error body that is not an event is recognized in any layout', (t
   t.end()
 })
 
+void t.test(
+  'an error that ends with one line feed, or in the field `error`, is an event before the next',
+  (t) => {
+    const error = '{"error":{"message":"over"}}'
+    for (const [text, name] of [
+      [`${error}\n`, ''],
+      [`${error}\r\n`, ''],
+      [`error: ${error}\n\n`, 'error'],
+      [`error:${error}\n\n`, 'error'],
+    ] as const) {
+      const { framer, frames } = framerOf()
+      for (const char of `data: {"a":1}\n\n${text}data: [DONE]\n\n`) framer.write(Buffer.from(char))
+      framer.end()
+      const found = frames.map((frame) => frame.split('|', 2).join('|'))
+      t.same(found, ['|{"a":1}', `${name}|${error}`, '|[DONE]'], text)
+    }
+    t.end()
+  },
+)
+
 void t.test('a repeated event name is recognized, and similar names are not', (t) => {
   const known = 'event: e\ndata: 1\n\n'.repeat(3)
   for (const [rest, expected] of [
