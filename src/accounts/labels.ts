@@ -12,6 +12,8 @@ export type Labels = Readonly<Record<string, string>>
 export const MAX_LABELS = 16
 /** A valid name; `__proto__` is excluded because objects have it already. */
 export const LABEL_NAME = /^(?!__proto__$)[a-z0-9_.-]{1,32}$/
+/** Maximum length of a value. */
+export const MAX_LABEL_VALUE = 64
 /** A valid value: printable ASCII without spaces and commas. */
 export const LABEL_VALUE = /^[!-+\--~]{1,64}$/
 /** The label that sets the priority under overload: `high`, `low`, or any other value for normal. */

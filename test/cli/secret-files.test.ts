@@ -3,6 +3,7 @@
  * points, even if the folder changes meanwhile.
  * Method: documents with paths of every kind, and folders that become links between the plan and the writing.
  */
+import { spawnSync } from 'node:child_process'
 import {
   mkdirSync,
   readdirSync,
@@ -79,5 +80,25 @@ void t.test('a folder that becomes a link', (t) => {
   if (good === null) throw new Error('nothing was written')
   t.equal(placeSecret(good), null)
   t.equal(readFileSync(join(root, 'own', 'ci'), 'utf8'), key.secret)
+  t.end()
+})
+
+void t.test('a write that fails leaves no part of a secret', (t) => {
+  const { root, document } = scene(t)
+  const module = new URL('../../src/cli/apply/secret-files.js', import.meta.url).href
+  const wish = JSON.stringify(document('key'))
+  const script = `const { writeSecret } = await import('${module}')
+    try { writeSecret(${wish}, 'key ci', { id: 'key_1', secret: 'sk_'.repeat(20) }) } catch (error) { console.log(error.code) }`
+  // Files of this process have no byte, as on a full disk.
+  const child = spawnSync('bash', [
+    '-c',
+    'ulimit -f 0; exec "$0" "$@"',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    script,
+  ])
+  t.equal(child.stdout.toString().trim(), 'EFBIG', child.stderr.toString())
+  t.strictSame(readdirSync(root), ['real'], 'no file stays')
   t.end()
 })

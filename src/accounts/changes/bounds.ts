@@ -65,11 +65,15 @@ export function accountBeyond(bounds: TokenBounds | null, { values, before, most
           : `Send one of: ${[...new Set(bounds.plans)].join(', ')}.`,
     })
   }
-  for (const name of [MANAGED_BY, ...bounds.labels]) {
+  for (const name of bounds.labels) {
     const value = labelOf(values, name)
     if (value !== undefined && value !== labelOf(before, name)) return labelRefusal(name)
   }
-  return limitBeyond(values, before, most) ?? priorityChange(values, before)
+  return (
+    limitBeyond(values, before, most) ??
+    labelChange(PRIORITY, values, before) ??
+    labelChange(MANAGED_BY, values, before)
+  )
 }
 
 /** The first value of a key that the maker may not give, or no maker may; null: all are allowed. */
@@ -88,7 +92,7 @@ export function keyBeyond(
   }
   const surplus = limitBeyond(values, before, most)
   if (surplus !== null || bounds === null) return surplus
-  if (bounds.of === 'token') return priorityChange(values, before)
+  if (bounds.of === 'token') return labelChange(PRIORITY, values, before)
   if (labelOf(values, PRIORITY) !== labelOf(before, PRIORITY)) {
     const detail = `Only administrators can change the label "${PRIORITY}" of keys.`
     return new Refusal('forbidden', detail, { field: `labels.${PRIORITY}` })
@@ -145,9 +149,12 @@ function limitBeyond(values: JsonObject, before: JsonObject, most: readonly KeyL
   return null
 }
 
-/** Keys with high priority are served first under overload, and a low one is a restriction. */
-function priorityChange(values: JsonObject, before: JsonObject): Refusal | null {
-  return labelOf(values, PRIORITY) === labelOf(before, PRIORITY) ? null : labelRefusal(PRIORITY)
+/**
+ * Whether a label that matters was given, changed or removed. Keys with high priority are served first under
+ * overload, and a low one is a restriction; documents of the gateway prune and refuse by `managed-by`.
+ */
+function labelChange(name: string, values: JsonObject, before: JsonObject): Refusal | null {
+  return labelOf(values, name) === labelOf(before, name) ? null : labelRefusal(name)
 }
 
 function labelOf({ labels }: JsonObject, name: string): JsonValue | undefined {

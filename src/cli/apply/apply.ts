@@ -4,7 +4,8 @@
  */
 import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
-import { planJson, warningsJson } from '../../control/admin/apply.js'
+import { planJson, RESERVED_MANAGER, warningsJson } from '../../control/admin/apply.js'
+import { isOwnName } from '../../accounts/names.js'
 import { freshKey, type FreshKey } from '../../accounts/changes/decide.js'
 import { titleOf, type ReadDocuments, type WantedObject } from '../../control/admin/documents.js'
 import { textIn } from '../../accounts/changes/field-types.js'
@@ -138,6 +139,7 @@ async function applyFiles(
     const read = readObjects(null)
     return work.run(serverTarget({ url: server, token }, read, settings), read)
   }
+  if (isOwnName(managedBy)) throw new UsageError(`--managed-by: ${RESERVED_MANAGER}`)
   const toStore = (session: StoreSession): Promise<number> => {
     const read = readObjects(session.plans)
     return work.run(storeTarget(session, read, settings), read)

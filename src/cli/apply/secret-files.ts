@@ -10,6 +10,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
@@ -131,8 +132,14 @@ export function writeSecret(
   const ownPath = `${path}.${id}.new`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   assertInside(path, document)
-  writeFileSync(ownPath, secret, { mode: 0o600, flag: 'wx' })
-  chmodSync(ownPath, 0o600)
+  try {
+    writeFileSync(ownPath, secret, { mode: 0o600, flag: 'wx' })
+    chmodSync(ownPath, 0o600)
+  } catch (error) {
+    // A full disk leaves a part. The name has the id of a new key, so the file is none of another run.
+    rmSync(ownPath, { force: true })
+    throw error
+  }
   return { name, path, ownPath, document }
 }
 

@@ -11,10 +11,11 @@ import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-
 import { Problem } from './problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
-import type { ApplyOptions, Holdings } from './group-documents.js'
-import { misnamed, sees } from './token-access.js'
+import type { AccountView, ApplyOptions, Holdings } from './group-documents.js'
+import { isLive, misnamed, sees } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
-import { LABEL_VALUE } from '../../accounts/labels.js'
+import { isOwnName, ownNameStart } from '../../accounts/names.js'
+import { LABEL_VALUE, MAX_LABEL_VALUE } from '../../accounts/labels.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { adminTurns } from '../../base/turn-queue.js'
 
@@ -74,11 +75,14 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   const read = await adminTurns.start(documentSteps(documents, plans))
   const { objects, faultyAccounts } = read
   const bounds = await tokenBounds(services, request.token)
+  const { accountId } = request.token
+  const own = accountId === null ? null : await store.accountById(accountId)
   const options = {
     ...{ store, plans, now, objects, faultyAccounts, actor: actorOf(request) },
     prune: values['prune'] === true,
-    managedBy: textIn(values['managed_by']),
+    managedBy: managerFor(own, textIn(values['managed_by'])),
     adopt: values['adopt'] === true,
+    ...(accountId === null ? {} : { view: await viewOf(services, request.token, own) }),
     permissionFor: permissions(services, request.token),
     bounds,
   }
@@ -95,6 +99,29 @@ async function apply(services: AdminServices, request: AdminRequest): Promise<Ad
   return { status: 200, json: { ...json, ...warningsJson(warnings) } }
 }
 
+/** Why a name is no value of the label `managed-by` for who acts on the whole gateway. */
+export const RESERVED_MANAGER = 'names with "--" are those of tokens with an account'
+
+/**
+ * The value of the label `managed-by`: that of a token with an account (`own`) starts as the names that it
+ * gives, so that no document of the whole gateway removes or takes over what the token made. Throws
+ * `invalid_field` for one of this form without an account.
+ */
+function managerFor(own: Account | null, wanted: string): string {
+  if (own !== null) return `${ownNameStart(own.name)}${wanted}`.slice(0, MAX_LABEL_VALUE)
+  if (!isOwnName(wanted)) return wanted
+  throw new Problem('invalid_field', `managed_by: ${RESERVED_MANAGER}.`, {
+    field: 'managed_by',
+    fix: 'Send a name without "--".',
+  })
+}
+
+/** What a token with an account sees; nothing if the account is gone. */
+async function viewOf(services: AdminServices, token: AdminToken, own: Account | null): Promise<AccountView> {
+  const above = own === null ? [] : await services.store.ancestorsOf(own)
+  return { sees: (account) => sees(services, token, account), levelsAbove: above.length }
+}
+
 /** A token with an account would remove objects of accounts that it does not see. */
 function assertPrune(prune: boolean, { token }: AdminRequest): void {
   if (!prune || token.accountId === null) return
@@ -105,14 +132,18 @@ function assertPrune(prune: boolean, { token }: AdminRequest): void {
 }
 
 /**
- * Which accounts a token with an account may change: read for one account, before the transaction that
- * applies it.
+ * Which accounts a token may change: read for one account, before the transaction that applies it. Many
+ * documents take a while, in which the token may be revoked.
  */
 export function permissions(
-  services: Pick<AdminServices, 'store' | 'snapshot'>,
+  services: Pick<AdminServices, 'store' | 'now'>,
   token: AdminToken,
 ): NonNullable<ApplyOptions['permissionFor']> {
   return async (account, objects) => {
+    if (!(await isLive(services, token))) {
+      const ended = new Problem('forbidden', 'the token has ended')
+      return () => ended
+    }
     if (token.accountId === null) return () => null
     const own = await services.store.accountById(token.accountId)
     const isSeen = account === null || (await sees(services, token, account))
@@ -128,8 +159,12 @@ export function permissions(
     return (object) => {
       const { kind, values } = object
       const title = titleOf(object)
+      const isNamed = kind === 'Account'
+      if (!isSeen && !isNamed) return new Problem('not_found', `${title}: there is no such account`)
+      const wrongName = isNamed && !(isSeen && account !== null) ? misnamed(own, object.name) : null
+      if (wrongName !== null) return wrongName
       if (!isSeen) return new Problem('name_taken', `${title}: the name "${object.account}" is in use`)
-      if (kind !== 'Account') return null
+      if (!isNamed) return null
       if (account?.id === token.accountId) {
         return new Problem('forbidden', `${title}: a token does not change its own account`)
       }
@@ -138,7 +173,7 @@ export function permissions(
       if (typeof parent !== 'string' || !(seen.has(parent) || isNew)) {
         return new Problem('forbidden', `${title}: the parent must be the token's account, or below it`)
       }
-      return account === null ? misnamed(own, object.name) : null
+      return null
     }
   }
 }

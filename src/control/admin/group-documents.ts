@@ -26,17 +26,26 @@ export interface ApplyOptions {
   /** Accounts whose documents have faults; an object may refer to them. Such a plan is never applied. */
   readonly faultyAccounts?: ReadonlySet<string>
   readonly prune: boolean
-  /** The value of the label `managed-by`. */
+  /** The value of the label `managed-by`; of the form of `isOwnName` for a caller with an account. */
   readonly managedBy: string
   /** Whether accounts are taken over that `apply` did not make: those without the label. */
   readonly adopt: boolean
   /** What the caller may give; null or absent: everything. */
   readonly bounds?: TokenBounds | null
+  /** What the caller sees; absent: all accounts. The others do not exist for it. */
+  readonly view?: AccountView
   /**
    * Reads what decides whether the caller may change objects of the account in this state (null: it does not
    * exist). Absent: the caller may change everything.
    */
   readonly permissionFor?: (account: Account | null, objects: readonly WantedObject[]) => Promise<Permission>
+}
+
+/** The part of the tree of accounts that a caller sees. */
+export interface AccountView {
+  readonly sees: (account: Account) => Promise<boolean>
+  /** The number of accounts above this part. */
+  readonly levelsAbove: number
 }
 
 /** Why the caller may not change an object; null: it may. */
@@ -105,20 +114,33 @@ export function parentNames(
   return names
 }
 
+/** The accounts that the caller sees. */
+async function seenOf(
+  { view }: ApplyOptions,
+  accounts: ReadonlyMap<string, Account>,
+): Promise<ReadonlyMap<string, Account>> {
+  if (view === undefined) return accounts
+  const seen = new Map<string, Account>()
+  for (const [name, account] of accounts) if (await view.sees(account)) seen.set(name, account)
+  return seen
+}
+
 /** The groups, parents first, and the faults of references between documents. */
 export async function groupsOf(
   options: ApplyOptions,
   accounts: ReadonlyMap<string, Account>,
 ): Promise<{ groups: Group[]; faults: DocumentFault[] }> {
-  const { objects, prune } = options
+  const { objects, prune, view } = options
   const wanted = new Map(
     objects.filter(({ kind }) => kind === 'Account').map((object) => [object.name, object]),
   )
   const faults: DocumentFault[] = []
-  const tree = new Tree(accounts, wanted)
+  const seen = await seenOf(options, accounts)
+  const tree = new Tree(seen, wanted)
+  const levelsAbove = view?.levelsAbove ?? 0
   for (const [at, object] of objects.entries()) {
     if (at % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await adminTurns.next()
-    const fault = faultOf(object, { options, tree, accounts, wanted })
+    const fault = faultOf(object, { options, tree, accounts: seen, wanted, levelsAbove })
     if (fault !== null) faults.push(fault)
   }
   const byAccount = new Map<string, WantedObject[]>()
@@ -191,14 +213,16 @@ class Tree {
 interface References {
   readonly options: ApplyOptions
   readonly tree: Tree
+  /** Those that the caller sees. */
   readonly accounts: ReadonlyMap<string, Account>
   readonly wanted: ReadonlyMap<string, WantedObject>
+  readonly levelsAbove: number
 }
 
 /** A missing account or parent, a loop, or too many levels. */
 function faultOf(
   object: WantedObject,
-  { options, tree, accounts, wanted }: References,
+  { options, tree, accounts, wanted, levelsAbove }: References,
 ): DocumentFault | null {
   const { index, kind, name, account, values } = object
   const fault = (path: string[], message: string): DocumentFault => {
@@ -215,7 +239,8 @@ function faultOf(
       if (!isKnown(parent)) return fault(place, `there is no account "${parent}"`)
       const above = tree.above(name)
       if (above.includes(name)) return fault(place, `"${parent}" is below "${name}": a loop`)
-      if (above.length >= MAX_LEVELS) return fault(place, `accounts have at most ${MAX_LEVELS} levels`)
+      if (above.length + levelsAbove >= MAX_LEVELS)
+        return fault(place, `accounts have at most ${MAX_LEVELS} levels`)
     }
   }
   const labels = isObject(values['labels']) ? values['labels'] : {}

@@ -23,6 +23,7 @@ import {
 } from '../../accounts/changes/decide.js'
 import { accountValues, keyValues, memberValues } from '../../accounts/changes/fields.js'
 import { MANAGED_BY } from '../../accounts/labels.js'
+import { isOwnName } from '../../accounts/names.js'
 import {
   hasName,
   roleOf,
@@ -109,7 +110,10 @@ export async function planApply(options: ApplyOptions): Promise<Plan> {
   const parents = parentNames(accounts, groups)
   const changes: PlannedChange[] = []
   let unchanged = 0
-  await inBatches(groups, async (group) => {
+  // What else is wrong depends on accounts that the caller may not see.
+  const faulty = new Set(faults.map(({ index }) => index))
+  const sound = groups.filter((group) => objectsOf(group).every(({ index }) => !faulty.has(index)))
+  await inBatches(sound, async (group) => {
     const basis = await basisOf(options, group, parents)
     const around = { parents, users: new Map(), fresh: new Map(), basis }
     const planned = await decidedGroup(options, group, around)
@@ -188,19 +192,30 @@ interface Basis {
   readonly holdings: Holdings | null
 }
 
+function objectsOf({ account, members, keys }: Group): readonly WantedObject[] {
+  return [...(account === null ? [] : [account]), ...members, ...keys]
+}
+
+/**
+ * Whether `apply` made the account, for this caller: for one of the whole gateway not what the token of an
+ * account has applied, which has keys that others hold.
+ */
+function isManagedFor({ view }: ApplyOptions, { labels }: Account): boolean {
+  const manager = labels?.[MANAGED_BY]
+  return manager !== undefined && (view !== undefined || !isOwnName(manager))
+}
+
 async function basisOf(
-  { store, plans, objects: all, permissionFor }: ApplyOptions,
-  { id, name, account: wanted, members, keys }: Group,
+  options: ApplyOptions,
+  group: Group,
   parents: ReadonlyMap<string, string>,
 ): Promise<Basis> {
+  const { store, plans, objects: all, permissionFor } = options
+  const { id, name, account: wanted, keys } = group
   const account = await store.accountById(id)
-  const objects = [...(wanted === null ? [] : [wanted]), ...members, ...keys]
-  const permission = (await permissionFor?.(account, objects)) ?? (() => null)
+  const permission = (await permissionFor?.(account, objectsOf(group))) ?? (() => null)
   const isForeign =
-    wanted !== null &&
-    account !== null &&
-    account.labels?.[MANAGED_BY] === undefined &&
-    permission(wanted) === null
+    wanted !== null && account !== null && !isManagedFor(options, account) && permission(wanted) === null
   const holdings = isForeign ? await holdingsOf(store, account, parents) : null
   const documents = new Map(all.filter(({ kind }) => kind === 'Account').map((each) => [each.name, each]))
   const limitsOf = (of: JsonValue | undefined): Promise<KeyLimits[]> => {
@@ -321,12 +336,13 @@ function* decideGroup(
   }
   let account: Account | undefined
   if (group.account !== null) {
-    const isAdopted = former !== null && former.labels?.[MANAGED_BY] === undefined
+    const isAdopted = former !== null && !isManagedFor(options, former)
     if (isAdopted && !adopt) all.refuseForeign(group.account, around.basis.holdings)
     const { most } = around.basis
-    const refusal = refusedAccount(bounds, { object: group.account, former, most: most.account })
-    if (refusal !== null) all.refuseValue(group.account, refusal)
     const values = withManager(group.account.values, former, managedBy, isAdopted)
+    const isTaken = former === null || isAdopted
+    const refusal = refusedAccount(bounds, { values, former, isTaken, most: most.account })
+    if (refusal !== null) all.refuseValue(group.account, refusal)
     const decided = decideAccount(former, values, around.parents, context)
     const holdings = isAdopted ? around.basis.holdings : null
     all.add(group.account, decided, setValues(decided.kind, accountValues(decided.item, null)), holdings)
@@ -354,28 +370,31 @@ function* decideGroup(
 function refusedAccount(
   bounds: TokenBounds | null,
   {
-    object: { values },
+    values,
     former,
+    isTaken,
     most,
   }: {
-    readonly object: WantedObject
+    readonly values: JsonObject
     readonly former: Account | null
+    /** Whether `apply` gives the account its label, which the caller itself may not. */
+    readonly isTaken: boolean
     readonly most: readonly KeyLimits[]
   },
 ): Refusal | null {
-  if (former !== null) return accountBeyond(bounds, { values, before: accountValues(former, null), most })
-  // `apply` sets the label of a new account itself.
+  const before = former === null ? {} : accountValues(former, null)
+  if (!isTaken) return accountBeyond(bounds, { values, before, most })
+  return accountBeyond(bounds, { values: withoutManager(values), before: withoutManager(before), most })
+}
+
+function withoutManager(values: JsonObject): JsonObject {
   const labels = isObject(values['labels']) ? without(values['labels'], MANAGED_BY) : {}
-  return accountBeyond(bounds, { values: { ...values, labels }, before: {}, most })
+  return { ...values, labels }
 }
 
 /** Reports what the caller may not change. */
-function* addRefusals(
-  { account, members, keys }: Group,
-  { all, basis }: Surroundings & { readonly all: Decisions },
-): Steps<void> {
-  const objects = [...(account === null ? [] : [account]), ...members, ...keys]
-  for (const [at, object] of objects.entries()) {
+function* addRefusals(group: Group, { all, basis }: Surroundings & { readonly all: Decisions }): Steps<void> {
+  for (const [at, object] of objectsOf(group).entries()) {
     if (at % DECIDED_AT_ONCE === DECIDED_AT_ONCE - 1) yield
     const refusal = basis.permission(object)
     if (refusal !== null) all.refuse(object, [], refusal.message)
@@ -563,8 +582,9 @@ async function applyGroup(
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       await findMeanwhileMade(store, group, parents)
       const basis = await basisOf(options, group, parents)
-      if (!isSameAccount(basis.account, planned)) {
-        // Another account than the planned one may be refused, which makes no users.
+      const isRefused = objectsOf(group).some((object) => basis.permission(object) !== null)
+      if (isRefused || !isSameAccount(basis.account, planned)) {
+        // What is refused now makes no users.
         const around = { parents, users: new Map(), fresh, basis }
         const [fault] = (await decidedGroup(options, group, around)).faults
         if (fault !== undefined) return failure(fault.message)

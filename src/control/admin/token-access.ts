@@ -37,6 +37,15 @@ export async function authenticated({ store, now }: AdminServices, req: HttpRequ
   return token
 }
 
+/** Whether the token is still live: a request may take long. */
+export async function isLive(
+  { store, now }: Pick<AdminServices, 'store' | 'now'>,
+  { id }: AdminToken,
+): Promise<boolean> {
+  const stored = await store.adminTokens.byId(id)
+  return stored !== null && tokenState(stored, now()) === 'live'
+}
+
 /** Counts a request of the token. Throws `rate_limited` if it has sent too many. */
 export async function takeTurn({ store, now }: AdminServices, { id }: AdminToken): Promise<void> {
   const [waitMs = 0] = await store.throttle.take([{ name: `admin:${id}`, ...RATE }], now())

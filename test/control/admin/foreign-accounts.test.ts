@@ -12,7 +12,9 @@ import type { Account } from '../../../src/accounts/account.js'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../../helpers/keys.js'
 import { command } from '../../../src/cli/apply/apply.js'
+import { digestOf } from '../../../src/accounts/key-secret.js'
 import { permissions } from '../../../src/control/admin/apply.js'
+import { sees } from '../../../src/control/admin/token-access.js'
 import { readDocuments } from '../../../src/control/admin/documents.js'
 import { planApply, runApply } from '../../../src/control/admin/plan-and-apply.js'
 import { arrayOf, isObject, type JsonValue } from '../../../src/base/json.js'
@@ -110,17 +112,16 @@ async function planOfTeam(stage: AdminStage, team: Account, adopt: boolean) {
     { kind: 'Member', metadata: { name: 'eve@team.example', account: 'team--new' }, spec: { role: 'owner' } },
   ]
   const { objects } = readDocuments(wish, gateway.plans)
-  const nowMs = Date.now()
-  const token = {
-    ...{ id: 'tok_1', name: 'team', digest: '', lastFour: '', scopes: [], accountId: team.id },
-    ...{ expiresAtMs: nowMs + 1_000_000, createdBy: 'command line', createdAtMs: nowMs },
-  }
+  const secret = await stage.makeToken(['accounts:write', 'keys:write'], team.id)
+  const token = await store.adminTokens.byDigest(digestOf(secret))
+  if (token === null) throw new Error('the token is gone')
   const options = {
     ...{ store, plans: gateway.plans, now: Date.now, objects, adopt, prune: false, managedBy: 'apply' },
     actor: { actor: 'token:team', address: null },
-    permissionFor: permissions({ store, snapshot: () => gateway.load() }, token),
+    permissionFor: permissions({ store, now: Date.now }, token),
+    view: { sees: (account: Account) => sees({ store }, token, account), levelsAbove: 0 },
   }
-  return { options, plan: await planApply(options) }
+  return { options, token, plan: await planApply(options) }
 }
 
 onBothStores(t, 'permission holds for the account that the transaction finds', async (t, settings) => {
@@ -187,4 +188,128 @@ void t.test('the reply of the API names what an account has', async (t) => {
   t.equal(planned.status, 200)
   const [change] = arrayOf(planned.json['change'])
   t.match(isObject(change) ? change : {}, { adopts: { keys: ['test'] } })
+})
+
+onBothStores(t, 'faults of a token tell nothing about accounts that it does not see', async (t, settings) => {
+  const { ask, store, makeToken } = await startAdmin(t, settings)
+  for (const [name, parent] of [
+    ['top', null],
+    ['mid', 'top'],
+    ['bottom', 'mid'],
+    ['team', null],
+    ['team--a', 'team'],
+    // In the form of the names that the token gives, and elsewhere.
+    ['team--x', 'bottom'],
+  ] as const) {
+    t.equal((await ask('PUT', `/accounts/${name}`, { body: { parent } })).status, 201, name)
+  }
+  const team = await store.accountByName('team')
+  const token = await makeToken(['accounts:write', 'keys:write'], team?.id)
+  const account = (name: string, parent: string) => [
+    { kind: 'Account', metadata: { name }, spec: { parent } },
+  ]
+  const secret_sha256 = 'd'.repeat(64)
+  const key = (name: string) => [
+    { kind: 'Key', metadata: { name: 'ci', account: name }, spec: { secret_sha256 } },
+  ]
+  const member = (name: string) => {
+    return [
+      { kind: 'Member', metadata: { name: 'eve@team.example', account: name }, spec: { role: 'owner' } },
+    ]
+  }
+  const about = async (documents: (name: string) => object[], name: string) => {
+    const { status, text } = await ask('POST', '/apply', { token, body: { documents: documents(name) } })
+    t.equal(status, 400, name)
+    return text.replaceAll(name, 'NAME').replaceAll(/"(request_id|instance)":"[^"]*"/g, '')
+  }
+  const forms: [what: string, documents: (name: string) => object[]][] = [
+    ['a parent', (parent) => account('team--new', parent)],
+    ['a key', key],
+    ['a member', member],
+    ['an account with its own parent', (name) => account(name, 'team')],
+    ['a loop', (name) => [...account('team--new', name), ...account(name, 'team--new')]],
+    ['a loop of one', (name) => account(name, name)],
+    ['levels', (name) => [...account('team--b', name), ...account('team--c', 'team--b')]],
+  ]
+  for (const [what, documents] of forms) {
+    const absent = await about(documents, 'nowhere')
+    for (const name of ['top', 'mid', 'bottom', 'test'])
+      t.equal(await about(documents, name), absent, `${what}: ${name}`)
+  }
+  // A name of its own form that is taken is refused as taken, of any account.
+  const taken = await ask('POST', '/apply', { token, body: { documents: account('team--x', 'team--a') } })
+  t.match(taken, { status: 400, text: /name \\"team--x\\" is in use/ })
+  t.notMatch(taken.text, /loop|levels/)
+  for (const documents of [key('team--x'), member('team--x'), account('team--new', 'team--x')]) {
+    const refused = await ask('POST', '/apply', { token, body: { documents } })
+    t.match(refused, { status: 400, text: /there is no account \\"team--x\\"/ }, JSON.stringify(documents))
+  }
+})
+
+onBothStores(
+  t,
+  'the label of what a token of an account applied is not that of the gateway',
+  async (t, settings) => {
+    const stage = await startAdmin(t, settings)
+    const { ask, store } = stage
+    const team = await ask('PUT', '/accounts/team', { body: {} })
+    const token = await stage.makeToken(['accounts:write', 'keys:write'], textOf(team, 'id'))
+    const account = { kind: 'Account', metadata: { name: 'team--ml' }, spec: { parent: 'team' } }
+    const key = (secret: string) => {
+      return {
+        kind: 'Key',
+        metadata: { name: 'ci', account: 'team--ml' },
+        spec: { secret_sha256: secret.repeat(64) },
+      }
+    }
+    const reserved = await ask('POST', '/apply', { body: { documents: [], managed_by: 'team--apply' } })
+    t.match(reserved, { status: 400, json: { field: 'managed_by' } })
+    for (const managed_by of ['apply', 'gitops', 'x'.repeat(64)]) {
+      const applied = await ask('POST', '/apply', {
+        token,
+        body: { documents: [account, key('e')], managed_by },
+      })
+      t.match(applied, { status: 200, json: { applied: true } }, managed_by)
+      const again = await ask('POST', '/apply', {
+        token,
+        body: { documents: [account, key('e')], managed_by },
+      })
+      t.match(again, { status: 200, json: { unchanged: 2 } }, 'a second run changes nothing')
+      // The gateway's documents neither prune nor take over what a token made.
+      const others = { documents: [], prune: true, managed_by }
+      t.match(await ask('POST', '/apply', { body: others }), { status: 200, json: { remove: [] } }, 'prune')
+      const taken = await ask('POST', '/apply', { body: { documents: [account], managed_by } })
+      t.match(
+        taken,
+        { status: 400, text: /team--ml exists, and apply did not make it \(its keys: ci;/ },
+        managed_by,
+      )
+      t.equal((await ask('DELETE', '/accounts/team--ml?purge=true')).status, 204)
+    }
+    // What the gateway has applied below it keeps its label.
+    t.match(await ask('POST', '/apply', { body: { documents: [account] } }), { status: 200 })
+    const own = (method: string, path: string, body: unknown) => ask(method, path, { token, body })
+    for (const labels of [{ 'managed-by': null }, null, { 'managed-by': 'team--apply' }]) {
+      const refused = await own('PATCH', '/accounts/team--ml', { labels })
+      t.match(refused, { status: 403, json: { field: 'labels.managed-by' } }, JSON.stringify(labels))
+    }
+    t.match(await own('PUT', '/accounts/team--ml', { parent: 'team' }), { status: 403 })
+    t.equal((await own('PATCH', '/accounts/team--ml', { labels: { a: 'b' } })).status, 200)
+    t.match(await own('POST', '/apply', { documents: [account, key('f')], adopt: true }), { status: 200 })
+    t.match(await store.accountByName('team--ml'), { labels: { 'managed-by': 'apply' } })
+    t.match(await ask('POST', '/apply', { body: { documents: [account] } }), { status: 200 })
+  },
+)
+
+onBothStores(t, 'a token that is revoked while it applies applies no more', async (t, settings) => {
+  const stage = await startAdmin(t, settings)
+  const { store } = stage
+  const { account: team } = await createAccount(store, { name: 'team', plan: 'starter', password: null })
+  const { options, plan, token } = await planOfTeam(stage, team, false)
+  t.strictSame(plan.faults, [])
+  await store.adminTokens.change(token.id, (stored) => ({ ...stored, revokedAtMs: Date.now() }))
+  const applied = await runApply(options, plan)
+  t.match(applied, { changes: [], failures: [{ account: 'team--new', message: 'the token has ended' }] })
+  t.equal(await store.accountByName('team--new'), null)
+  t.equal(await store.users.byEmail('eve@team.example'), null, 'no user is made')
 })
