@@ -20,6 +20,7 @@ const SUITES: Readonly<Record<string, () => Promise<(pace: Pace) => Promise<Suit
   route: async () => (await import('./suites/route.js')).runRoute,
   splice: async () => (await import('./suites/splice.js')).runSplice,
   start: async () => (await import('./suites/start.js')).runStart,
+  usage: async () => (await import('./suites/usage.js')).runUsage,
 }
 /** The suites of `all`: those whose ratios need no program that may be missing. */
 const ALL = ['codec', 'ledger', 'load', 'relay', 'splice']
@@ -42,6 +43,7 @@ Suites:
            signatures, with tokens, and answered by the cache
   splice   1 MB prompts, same dialect: cpu per request, against nginx in the same run
   start    time from start to ready and idle memory of one worker
+  usage    reads of usage over 10,000 keys and a million entries, and the cost of the writes; --only redis: in Redis
   all      codec, ledger, load, relay and splice
 
 Options:
@@ -50,7 +52,7 @@ Options:
                   hostile, the length of the run (60); of start, the idle time before memory is read (10); a round
                   of codec takes 0.2
   --streams N     concurrent streams of relay (400) and peers (100); thousands of entries that archive copies (60)
-  --archived N    archive: thousands of entries that the database has besides (0)
+  --archived N    archive: thousands of entries that the database has besides (0); usage: thousands of entries (1,000)
   --commit C      also measure an older commit of Sluice, by turns: peers, splice and start. C is a commit, which
                   is built under build/bench-trees, or the folder of a build
   --only NAMES    peers or classes of hostile requests, separated by commas: measure only these
