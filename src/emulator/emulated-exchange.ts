@@ -162,6 +162,16 @@ export class Refusal extends Error {
   }
 }
 
+/** The reply, or the error of the provider for a request that it refuses. */
+export function replyOrRefusal(reply: () => Reply): Reply {
+  try {
+    return reply()
+  } catch (error) {
+    if (error instanceof Refusal) return error.reply
+    throw error
+  }
+}
+
 /** All emulated counts assume 4 characters per token. */
 export function tokensOf(chars: number): number {
   return Math.ceil(chars / 4)

@@ -6,6 +6,7 @@
  * "Rerank"; the OpenAPI document of Hugging Face's Text Embeddings Inference.
  */
 import { arrayOf, numberOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../base/json.js'
+import { formParts } from './form-parts.js'
 import { tokensOf, wholeReply, type ParsedRequest, type Reply } from './emulated-exchange.js'
 import { checkOpenAiKey, refuseOpenAi, STREAM, WHOLE } from './openai-requests.js'
 
@@ -277,21 +278,15 @@ function rankReply(request: ParsedRequest): Reply {
 
 /** The fields of a multipart form: texts, and of each file its name and its length. */
 export function formFields(raw: Buffer, contentType: string | undefined): JsonObject | undefined {
-  const [, quoted, bare] =
-    /^multipart\/form-data;.*\bboundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType ?? '') ?? []
-  const boundary = quoted ?? bare
-  if (boundary === undefined) return undefined
+  const parts = formParts(raw, contentType)
+  if (parts === undefined) return undefined
   const fields: Record<string, JsonValue> = {}
-  for (const part of raw.toString('latin1').split(`--${boundary}`)) {
-    const at = part.indexOf('\r\n\r\n')
-    const [, name] = /\bname="([^"]*)"/.exec(part.slice(0, Math.max(0, at))) ?? []
+  for (const { name, fileName, content } of parts) {
     if (name === undefined) continue
-    const content = Buffer.from(part.slice(at + 4, -2), 'latin1')
-    const [, file] = /\bfilename="([^"]*)"/.exec(part.slice(0, at)) ?? []
     fields[name] =
-      file === undefined
+      fileName === undefined
         ? content.toString()
-        : { name: file, bytes: content.length, seconds: secondsOf(content) }
+        : { name: fileName, bytes: content.length, seconds: secondsOf(content) }
   }
   return fields
 }

@@ -10,7 +10,7 @@ import { bedrockFrames, bedrockPath } from './bedrock-requests.js'
 import { geminiEmbeddings, openAiEmbeddings } from './embeddings.js'
 import {
   errorReply,
-  Refusal,
+  replyOrRefusal,
   wholeReply,
   type ParsedRequest,
   type Provider,
@@ -53,11 +53,16 @@ const PREFIXES: readonly (readonly [string, Provider])[] = [
   ['/v1beta', 'gemini'],
 ]
 
+/** Google's paths for the bytes of files, below its own path or around it. */
+const BYTES = /^(?:\/gemini)?(\/(?:upload|download))(?:\/gemini)?\/v1beta(\/.*)$/
+
 /**
  * The endpoint of a path. Without a prefix, each provider's own paths are served; `/v1/models` is OpenAI's
  * unless the request carries `anthropic-version`.
  */
 export function endpointOf(pathname: string, headers: IncomingHttpHeaders): Endpoint {
+  const [, action, below] = BYTES.exec(pathname) ?? []
+  if (action !== undefined && below !== undefined) return { provider: 'gemini', path: action + below }
   for (const [prefix, provider] of PREFIXES) {
     if (pathname.startsWith(`${prefix}/`)) {
       return { provider, path: pathname.slice(prefix.length) }
@@ -74,14 +79,7 @@ export function endpointOf(pathname: string, headers: IncomingHttpHeaders): Endp
 
 /** The provider's reply without faults; an invalid request gets the provider's error. */
 export function replyTo(request: ParsedRequest): Reply {
-  try {
-    return replierOf(request)(request)
-  } catch (error) {
-    if (error instanceof Refusal) {
-      return error.reply
-    }
-    throw error
-  }
+  return replyOrRefusal(() => replierOf(request)(request))
 }
 
 function replierOf(request: ParsedRequest): (request: ParsedRequest) => Reply {

@@ -10,7 +10,13 @@ import { isObject, type JsonObject } from '../base/json.js'
 import { AWS_EVENT_STREAM, messagesIn } from './aws-event-stream.js'
 import { cloudCallOf, cloudDenial, vendorBody, vendorHeaders, type CloudCall } from './cloud-platforms.js'
 import { CloudTokens, type TokenState } from './cloud-credentials.js'
-import { errorReply, type ParsedRequest, type Provider, type Reply } from './emulated-exchange.js'
+import {
+  errorReply,
+  replyOrRefusal,
+  type ParsedRequest,
+  type Provider,
+  type Reply,
+} from './emulated-exchange.js'
 import { applyFaults } from './faults/content-faults.js'
 import {
   Script,
@@ -24,6 +30,8 @@ import type { Fault } from './faults/fault-table.js'
 import { directionsOf } from './prompt-directives.js'
 import { needsTime, sendAtOnce, sendPaced, type Chunking } from './faults/delay-and-cut-faults.js'
 import { formFields } from './media.js'
+import { EmulatedBatches } from './objects/emulated-batches.js'
+import { EmulatedFiles } from './objects/emulated-files.js'
 import { Ledger, maskedHeaders, type LedgerEntry } from './received-requests.js'
 import { endpointOf, replyTo, framesOf, type Endpoint } from './route-request.js'
 import { hashOf } from './seeded-random.js'
@@ -205,6 +213,8 @@ class Handler {
   readonly #options: EmulatorOptions
   readonly #clock: () => number
   readonly #counted = new Map<string, number>()
+  readonly #files = new EmulatedFiles()
+  readonly #batches: EmulatedBatches
   readonly tokens: CloudTokens
 
   constructor(script: Script, ledger: Ledger, options: EmulatorOptions) {
@@ -213,11 +223,14 @@ class Handler {
     this.#options = options
     this.#clock = options.clock ?? Date.now
     this.tokens = new CloudTokens(this.#clock)
+    this.#batches = new EmulatedBatches({ files: this.#files, clock: this.#clock, replyTo, framesOf })
   }
 
-  /** Resets the counts of `times=` faults. */
+  /** Resets the counts of `times=` faults, and removes all files and batches. */
   forget(): void {
     this.#counted.clear()
+    this.#files.forget()
+    this.#batches.forget()
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -257,7 +270,7 @@ class Handler {
     const own = endpoint.provider === 'bedrock' ? 'bedrock' : 'vendor'
     const signed = { method, target, headers, body }
     const denial = cloudDenial(cloud?.platform ?? own, signed, this.tokens)
-    await this.#reply(parsed, response, { entry, denial })
+    await this.#reply(parsed, response, { entry, denial, raw: body })
   }
 
   /** Answers a request to a token endpoint; false for any other path. */
@@ -322,14 +335,16 @@ class Handler {
     {
       entry,
       denial,
+      raw,
     }: {
       readonly entry: LedgerEntry
       readonly denial: Reply | null
+      readonly raw: Buffer
     },
   ): Promise<void> {
     const scripted = denial === null ? this.#script.take(parsed) : undefined
     const { reply, faults, pace } =
-      denial === null ? this.#decide(parsed, scripted) : { reply: denial, faults: [], pace: 0 }
+      denial === null ? this.#decide(parsed, { scripted, raw }) : { reply: denial, faults: [], pace: 0 }
     const plan = applyFaults(reply, faults, {
       provider: parsed.provider,
       frames: framesOf(parsed),
@@ -351,7 +366,7 @@ class Handler {
 
   #decide(
     parsed: ParsedRequest,
-    scripted: ScriptEntry | undefined,
+    { scripted, raw }: { readonly scripted: ScriptEntry | undefined; readonly raw: Buffer },
   ): { reply: Reply; faults: readonly Fault[]; pace: number } {
     const fault = scripted?.fault ?? []
     const faults: Fault[] = 'kind' in fault ? [fault] : [...fault]
@@ -370,7 +385,13 @@ class Handler {
       const body = framesOf(parsed).errorBody(400, `emulator: ${error.message}`)
       return { reply: errorReply(400, framesOf(parsed).wholeHeaders, body), faults: [], pace: 0 }
     }
-    return { reply: replyTo(parsed), faults, pace }
+    return { reply: this.#answer(parsed, faults, raw), faults, pace }
+  }
+
+  #answer(parsed: ParsedRequest, faults: readonly Fault[], raw: Buffer): Reply {
+    return replyOrRefusal(() => {
+      return this.#files.reply(parsed, raw) ?? this.#batches.reply(parsed, faults) ?? replyTo(parsed)
+    })
   }
 
   /** Whether a prompt's fault still applies, counting its `times`. */

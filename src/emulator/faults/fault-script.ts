@@ -74,7 +74,8 @@ export class Script {
 }
 
 /**
- * An entry from parsed JSON: `{fault, times?, match?: {provider?, model?, stream?, contains?}}`.
+ * An entry from parsed JSON: `{fault, times?, match?}`, with `{provider?, method?, path?, model?, stream?,
+ * contains?}` as `match`; `path` and `contains` are parts of the path and of the body.
  * Throws `malformed_request`, naming the field.
  */
 function scriptEntryOf(value: JsonValue | undefined): ScriptEntry {
@@ -91,7 +92,7 @@ function scriptEntryOf(value: JsonValue | undefined): ScriptEntry {
   }
 }
 
-const RULES = ['provider', 'model', 'stream', 'contains']
+const RULES = ['provider', 'method', 'path', 'model', 'stream', 'contains']
 
 function matcherOf(rule: JsonObject): (request: ParsedRequest) => boolean {
   const unknown = Object.keys(rule).find((key) => !RULES.includes(key))
@@ -100,6 +101,8 @@ function matcherOf(rule: JsonObject): (request: ParsedRequest) => boolean {
   }
   return (request) =>
     (rule.provider === undefined || rule.provider === request.provider) &&
+    (rule.method === undefined || rule.method === request.method) &&
+    (rule.path === undefined || request.path.includes(stringOf(rule.path) ?? '')) &&
     (rule.model === undefined || rule.model === modelOf(request)) &&
     (rule.stream === undefined || rule.stream === isStream(request)) &&
     (rule.contains === undefined ||

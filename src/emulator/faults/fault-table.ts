@@ -75,6 +75,16 @@ export const FAULTS = {
   empty: row([], '204 without a body'),
   redirect: row(['to', 'code'], '302 to another origin'),
   untyped: row([], 'no content-type'),
+  'lose-result': row(
+    [],
+    'a batch without the result of its last line; in the prompt of a line, of that line',
+  ),
+  'late-results': row(['ms'], 'a batch that ends `ms` later'),
+  expire: row(
+    [],
+    'a batch that expires with the second half of its lines; in the prompt of a line, that line',
+  ),
+  reorder: row([], 'a batch with its results in the reverse order'),
 } as const satisfies Record<string, FaultRow>
 
 /** The name of a kind of fault. */
