@@ -133,7 +133,7 @@ function messageOf(
       if (demand.cost > demand.limit) {
         return `${limit} is too small for this request: ${need}; shorten it${lower}.`
       }
-      return `${limit} leaves ${limitState.remaining}, and ${need}; ${never ? '' : `it renews in ${seconds} s, or `}shorten it${lower}.`
+      return `${limit} leaves ${limitState.remaining}, and ${need}; ${waitOf('it', limitState, seconds)}shorten it${lower}.`
     }
     case 'usd_day':
     case 'usd_week':
@@ -148,8 +148,8 @@ function messageOf(
       if (demand.costNanoUsd > demand.limitNanoUsd) {
         return `${limit} is too small for this request: ${need}${most}; ${change}.`
       }
-      const renews = never ? '' : `the budget renews in ${seconds} s, or `
-      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${renews}${change}.`
+      const wait = waitOf('the budget', limitState, seconds)
+      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${wait}${change}.`
     }
     default: {
       const { perMinute, cost } = demand satisfies RateDemand
@@ -160,6 +160,16 @@ function messageOf(
       return `The limit of ${limit} leaves ${limitState.remaining}, and ${need}; ${again}.`
     }
   }
+}
+
+/**
+ * What a client can wait for: the end of the window, or, before it, what running requests return when they
+ * end, or a store that is away; also for an amount that never resets. Empty if no wait helps.
+ */
+function waitOf(name: string, { retryAfterMs, resetMs }: LimitState, seconds: number): string {
+  if (retryAfterMs === -1) return ''
+  const renews = resetMs > 0 && retryAfterMs >= resetMs
+  return `${name} ${renews ? 'renews' : 'may have room'} in ${seconds} s, or `
 }
 
 /** `a day`, or `in all`. */

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { roleOf, type Account } from '../accounts/account.js'
 import { withArchive } from '../store/archive/archived-ledger.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
+import type { Identity } from '../accounts/account.js'
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
 import { NO_LABELS } from '../accounts/labels.js'
 import { type ServerConfig, type Snapshot, type TelemetryConfig, shownHash } from '../config/config.js'
@@ -28,8 +29,8 @@ import { TrustedProxies } from '../http/client-address.js'
 import { corsHeaders } from '../http/cors.js'
 import { expiryOf, whenExpired } from '../http/read-tls-files.js'
 import { MAX_HEAD_BYTES_WITH_TOKEN } from '../http/request-guard.js'
-import { bearerIn } from '../gateway/phases/authenticate.js'
-import { headerOf, type HttpRequest } from '../http/message.js'
+import { identifyRequest } from '../gateway/phases/authenticate.js'
+import type { HttpRequest } from '../http/message.js'
 import { openServer, type ServerOptions, type GatewayServer } from '../http/server.js'
 import { BudgetWatch, type BudgetOwners } from '../limits/budget-watch.js'
 import type { Logger } from '../observe/log.js'
@@ -130,7 +131,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     chat: ({ req, res }, { account, ancestors, path }) =>
       gateway.handleAs(req, res, playgroundOf(account, ancestors, path)),
     addressOf: (req) => proxies.addressOf(req),
-    identify: async (req) => ofStore.authenticator.identify(bearerOf(req), proxies.addressOf(req)),
+    identify: (req) => sender(req, proxies.addressOf(req), current, ofStore),
     countTelemetry: (signal) => metrics.clientTelemetry(signal),
   })
   const admin = new LazyAdminApi({
@@ -199,8 +200,15 @@ async function acceptTokens(
   return { adopt }
 }
 
-function bearerOf(req: HttpRequest): string | null {
-  return bearerIn(headerOf(req, 'authorization') ?? '')
+/** Who sent a request that is none of the gateway's. Rejects with `GatewayError`. */
+async function sender(
+  req: HttpRequest,
+  clientAddress: string,
+  { config }: Snapshot,
+  { authenticator }: { readonly authenticator: Authenticator },
+): Promise<Identity> {
+  const [path = ''] = (req.url ?? '').split('?', 1)
+  return identifyRequest({ req, path, clientAddress, config }, authenticator)
 }
 
 /** The parts of the data plane that decide whether it is ready. */
@@ -294,9 +302,12 @@ function requestHandlers(
   }
 }
 
-/** Claude Code tests at its start whether the address replies. */
+/**
+ * Claude Code tests at its start whether the address replies: 2.1.332 with `HEAD /api/hello`, others with
+ * `HEAD /`.
+ */
 function isProbe({ method, url }: HttpRequest): boolean {
-  return method === 'HEAD' && url === '/'
+  return method === 'HEAD' && (url === '/' || url === '/api/hello')
 }
 
 function listenerOf(server: ServerConfig, log: Logger, metrics: Metrics): Omit<ServerOptions, 'handler'> {

@@ -88,6 +88,26 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
       'The budget of $2 a week for this key leaves $0, and this request may cost up to $1; the budget renews in 90000 s, or lower max_completion_tokens.',
     ],
   )
+  t.match(
+    String(
+      refusal(
+        DEMANDS.week,
+        limitState({ limit: 2e9, remaining: 0, resetMs: 90_000_000, retryAfterMs: 1_000 }),
+      )[3],
+    ),
+    /leaves \$0, and .*; the budget may have room in 1 s, or lower max_completion_tokens\.$/,
+    'what running requests hold returns before the window ends',
+  )
+  t.match(
+    String(
+      refusal(
+        { ...DEMANDS.week, kind: 'usd_total' },
+        limitState({ limit: 2e9, remaining: 0, resetMs: 0, retryAfterMs: 1_000 }),
+      )[3],
+    ),
+    /\$2 in all for this key leaves \$0, and .*; the budget may have room in 1 s, or lower/,
+    'an amount that never resets does not renew',
+  )
   t.equal(
     refusalOf(
       [limitDemand(DEMANDS.week)],

@@ -52,10 +52,19 @@ export function withoutBetaFields(body: JsonObject, edits: Edit[], context: Fiel
     if (changed === null) continue
     const isEmpty = changed === REMOVED || (key === 'tools' && arrayOf(changed).length === 0)
     set(key, isEmpty ? null : changed)
-    // A choice among tools needs some.
-    if (isEmpty && key === 'tools' && valueOf('tool_choice') !== undefined) set('tool_choice', null)
+    const choice = key === 'tools' ? objectOf(valueOf('tool_choice')) : {}
+    if (!isLostChoice(choice, changed)) continue
+    if (choice.type === 'any' || choice.type === 'tool') context.losses.drop('tool_choice', 'no-equivalent')
+    set('tool_choice', null)
   }
   return out
+}
+
+/** Whether a choice needs a tool that was left out: any of them, or the one that it names. */
+function isLostChoice(choice: JsonObject, tools: JsonValue): boolean {
+  const left = arrayOf(tools)
+  if (left.length === 0) return choice.type !== undefined
+  return choice.type === 'tool' && !left.some((tool) => objectOf(tool).name === choice.name)
 }
 
 /** A cloud without any of the features does not have the tool, whether or not the client requests one. */

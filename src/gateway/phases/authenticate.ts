@@ -4,6 +4,7 @@
  * whether it is valid, before any of the body is read.
  */
 import type { Identity } from '../../accounts/account.js'
+import type { Config } from '../../config/config.js'
 import type { Authenticator } from '../../accounts/authentication/authenticator.js'
 import { mayBeImported } from '../../accounts/key-secret.js'
 import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
@@ -26,37 +27,59 @@ export function authenticate(
   authenticator: Authenticator,
 ): Authenticated | Promise<Authenticated> {
   if (x.runsAs !== null) return accept(x, x.runsAs)
-  const { text, keyIn } = clientKeyOf(x)
-  if (authenticator.takesTokens) refuseQueryToken(x.req, x.path)
-  let identified: Identity | Promise<Identity>
-  try {
-    identified = authenticator.identifyBy(text, keyIn, x.clientAddress)
-  } catch (error) {
-    throw withForm(error, x, authenticator)
-  }
+  const { req, path, clientAddress } = x
+  const { config } = x.generation.snapshot
+  const identified = identifyRequest({ req, path, clientAddress, config }, authenticator)
   if (!(identified instanceof Promise)) return accept(x, identified)
-  return identified.then(
-    (identity) => accept(x, identity),
-    (error: unknown) => {
-      throw withForm(error, x, authenticator)
-    },
-  )
+  return identified.then((identity) => accept(x, identity))
+}
+
+/** A request, and the settings for the places and forms of its credential. */
+interface RequestWithKey {
+  readonly req: HttpRequest
+  /** The target without the query. */
+  readonly path: string
+  readonly clientAddress: string
+  readonly config: Pick<Config, 'server' | 'auth'>
+}
+
+/** Who sent a request: at once if the key is cached. Throws, or rejects with, `GatewayError`. */
+export function identifyRequest(
+  from: RequestWithKey,
+  authenticator: Authenticator,
+): Identity | Promise<Identity> {
+  const { text, keyIn } = keyOf(from)
+  if (authenticator.takesTokens) refuseQueryToken(from.req, from.path)
+  try {
+    const identified = authenticator.identifyBy(text, keyIn, from.clientAddress)
+    if (!(identified instanceof Promise)) return identified
+    return identified.catch((error: unknown) => {
+      throw withForm(error, from, authenticator)
+    })
+  } catch (error) {
+    throw withForm(error, from, authenticator)
+  }
 }
 
 /** The error with what is wrong with the form of the credential, if that is why it was refused. */
 function withForm(
   error: unknown,
-  { req, path, generation }: Exchange,
+  { req, path, config }: RequestWithKey,
   { takesTokens }: Authenticator,
 ): unknown {
   if (!(error instanceof GatewayError) || error.kind !== 'unauthenticated') return error
   const authorization = headerOf(req, 'authorization')
-  const forms = keyFormsOf(generation)
+  const forms = keyFormsOf(config)
   const places = keyLocationsOf(req, path, { authorization, ...forms }).map(({ name, key }) => ({
     name: name === '?key=' ? 'The query' : `The header ${name === 'authorization' ? 'Authorization' : name}`,
     value: key,
   }))
-  const fault = credentialFault(req, places, { takesTokens, takesImported: forms.takesImported })
+  const { takesImported } = forms
+  const fault = credentialFault(req, places, {
+    takesTokens,
+    takesImported,
+    takesQueryKey: takesQueryKey(path),
+  })
   return fault === null ? error : new GatewayError('unauthenticated', fault)
 }
 
@@ -101,8 +124,7 @@ interface KeyForms {
   readonly takesImported: boolean
 }
 
-function keyFormsOf({ snapshot }: Exchange['generation']): KeyForms {
-  const { server, auth } = snapshot.config
+function keyFormsOf({ server, auth }: RequestWithKey['config']): KeyForms {
   return { barePaths: server.barePaths, takesImported: auth.acceptImportedKeys }
 }
 
@@ -125,17 +147,19 @@ function plain(text: string): string {
   return text
 }
 
-/**
- * The key of a request. Throws `malformed_request` for two different ones. A header without a key, such as
- * another scheme in `Authorization`, is used only if there is no key elsewhere.
- */
+/** The key of a request. Throws `malformed_request` for two different ones. */
 export function clientKeyOf({
   req,
   path,
   generation,
 }: Pick<Exchange, 'req' | 'path' | 'generation'>): ClientKey {
+  return keyOf({ req, path, config: generation.snapshot.config })
+}
+
+/** A header without a key, such as another scheme in `Authorization`, counts if there is no key elsewhere. */
+function keyOf({ req, path, config }: Omit<RequestWithKey, 'clientAddress'>): ClientKey {
   const { headers, url = '' } = req
-  const forms = keyFormsOf(generation)
+  const forms = keyFormsOf(config)
   const { barePaths, takesImported } = forms
   const bearer = takesImported ? anyBearerIn : bearerIn
   const authorization = headerOf(req, 'authorization')

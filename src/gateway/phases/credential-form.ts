@@ -19,6 +19,8 @@ interface AcceptedForms {
   readonly takesTokens: boolean
   /** Keys of other gateways. */
   readonly takesImported: boolean
+  /** A key as `?key=`, on the paths of Google. */
+  readonly takesQueryKey: boolean
 }
 
 const SEND = 'Send the key as "Authorization: Bearer <key>", "x-api-key: <key>" or "x-goog-api-key: <key>".'
@@ -100,21 +102,22 @@ export function credentialFault(
     place !== undefined
       ? faultOf(place, accepted)
       : authorization === undefined || authorization === ''
-        ? missing(req)
+        ? missing(req, accepted)
         : faultOfScheme(authorization, accepted)
   return fault === null ? null : `${fault} ${SEND}`
 }
 
 /** A request whose known headers have no credential. */
-function missing(req: HttpRequest): string {
+function missing(req: HttpRequest, { takesQueryKey }: AcceptedForms): string {
   const header = OTHER_HEADERS.find((name) => headerOf(req, name) !== undefined)
   if (header !== undefined) return `The request has no API key: the header ${header} is not read.`
   const { url = '' } = req
   const query = new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?') + 1) : '')
   const parameter = OTHER_PARAMETERS.find((name) => query.has(name))
   if (parameter === undefined) return 'The request has no API key.'
-  const rule = parameter === 'key' ? 'is read on the paths of Google only' : 'is not read'
-  return `The request has no API key: ${parameter} in the query ${rule}.`
+  if (parameter !== 'key') return `The request has no API key: ${parameter} in the query is not read.`
+  if (takesQueryKey) return 'The request has no API key: key in the query is empty.'
+  return 'The request has no API key: key in the query is read on the paths of Google only.'
 }
 
 /** An `Authorization` header without a key after the scheme Bearer. */

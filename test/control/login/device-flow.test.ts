@@ -245,6 +245,13 @@ onBothStores(t, 'the gateway protocol of Claude Code', async (t, settings) => {
     t.equal(refused.status, 401, path)
     t.match(await refused.json(), { type: 'error', error: { type: 'authentication_error' } })
   }
+  for (const path of ['/auth/usage', '/api/oauth/usage', '/managed/settings']) {
+    const own = await fetch(`${origin}${path}`, { headers: { 'x-api-key': access } })
+    t.equal(own.status, 200, `${path} takes a token in every place of a key`)
+    const basic = await fetch(`${origin}${path}`, { headers: { authorization: 'Basic SECRET' } })
+    t.equal(basic.status, 401)
+    t.match(await basic.json(), { error: { message: /scheme Basic, which is not accepted/ } })
+  }
   const metrics = await stage.gateway.metrics.text()
   for (const signal of ['metrics', 'logs', 'traces']) {
     t.match(metrics, `sluice_client_telemetry_total{signal="${signal}"} 1`)

@@ -104,6 +104,14 @@ void t.test('the words of a refused credential and of a wrong path are for the l
   t.end()
 })
 
+void t.test('an account without credit is not worth another attempt, in each format', (t) => {
+  for (const decode of [decodeOpenAi, decodeAnthropic, decodeGemini, decodeAwsError]) {
+    const spent = decode(402, { 'retry-after': '7' }, '{"message":"Add credit."}')
+    t.match(spent, { kind: 'upstream_busy', retryable: false })
+  }
+  t.end()
+})
+
 void t.test('the words of the provider behind a router follow those of the router', (t) => {
   const raw = JSON.stringify({ error: { message: 'is too odd' } })
   const body = JSON.stringify({ error: { message: 'Provider returned error', metadata: { raw } } })

@@ -175,7 +175,10 @@ void t.test('a 401 names what is wrong with the form of the key, in each format'
     }
   }
   t.notMatch(JSON.stringify(gateway.lines), /SECRET|aB3aB3/)
-  const google = `/v1beta/models?key=AIzaSECRET`
-  const response = await fetch(gateway.origin + google)
-  t.match(await response.json(), { error: { status: 'UNAUTHENTICATED', message: /^The query has a key of/ } })
+  const inQuery = async (path: string): Promise<unknown> => (await fetch(gateway.origin + path)).json()
+  t.match(await inQuery('/v1beta/models?key=AIzaSECRET'), {
+    error: { status: 'UNAUTHENTICATED', message: /^The query has a key of/ },
+  })
+  const empty = /^The request has no API key: key in the query is empty\./
+  t.match(await inQuery('/v1beta/models?key='), { error: { message: empty } })
 })

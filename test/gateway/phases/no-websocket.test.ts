@@ -35,7 +35,7 @@ for (const upstreamOptions of ['', "native: ['GET /v1/realtime']"]) {
     const headers = { ...SOCKET, authorization: `Bearer ${gateway.secret}` }
     t.equal(await statusOf(gateway, { method: 'GET', path: '/v1/responses', headers }), 426)
     t.equal(await statusOf(gateway, { method: 'GET', path: '/v1/responses' }), 405, 'without an upgrade')
-    t.equal(await statusOf(gateway, { method: 'HEAD', path: '/' }), 200)
+    for (const path of ['/', '/api/hello']) t.equal(await statusOf(gateway, { method: 'HEAD', path }), 200)
     const metrics = await gateway.metrics.text()
     t.notMatch(metrics, /sluice_requests_total\{[^}]*status="404"/, 'and no error')
   })

@@ -243,3 +243,23 @@ void t.test('tools of the provider and their blocks go with their features', asy
   t.match(JSON.stringify(kept.body), '"caller":{"type":"direct"}')
   t.ok(kept.lost.includes('tools.advisor_20260301'))
 })
+
+void t.test('a choice goes with the tool that it names', async (t) => {
+  const search = { type: 'web_search_20250305', name: 'web_search' }
+  const tools = [{ name: 'run', input_schema: { type: 'object' } }, search]
+  const choose = (name: string, disable = {}) => ({
+    betas: '',
+    more: { tools, tool_choice: { type: 'tool', name, ...disable } },
+  })
+  const gone = await sentTo(t, PLATFORMS.bedrock, choose('web_search', { disable_parallel_tool_use: true }))
+  t.match(gone.body, { tools: [{ name: 'run' }], tool_choice: undefined })
+  t.ok(gone.lost.includes('tool_choice'))
+  const other = await sentTo(t, PLATFORMS.bedrock, choose('run'))
+  t.same(other.body['tool_choice'], { type: 'tool', name: 'run' })
+  const taken = await sentTo(t, PLATFORMS.vertex, choose('web_search'))
+  t.same(taken.body['tool_choice'], { type: 'tool', name: 'web_search' }, 'the cloud has the tool')
+  const only = { tools: [search], tool_choice: { type: 'any' } }
+  const none = await sentTo(t, PLATFORMS.bedrock, { betas: '', more: only })
+  t.match(none.body, { tools: undefined, tool_choice: undefined })
+  t.ok(none.lost.includes('tool_choice'), 'a choice that forces a call is named')
+})

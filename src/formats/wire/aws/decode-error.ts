@@ -71,6 +71,7 @@ export function decodeAwsError(status: number, headers: IncomingHttpHeaders, bod
   const other = status >= 400 && status < 500 ? 'upstream_rejected' : 'upstream_failed'
   const error = describe(kindOf(name) ?? BY_STATUS[status] ?? other, name, message)
   error.upstreamCode ??= String(status)
+  if (error.kind === 'upstream_busy' && status === 402) return { ...error, retryable: false }
   const seconds = retryAfterSeconds(headers)
   if (seconds !== undefined) error.retryAfterSeconds = seconds
   return error
