@@ -48,8 +48,16 @@ export const NO_UNITS: UnitFigures = unitFigures(() => 0)
 
 /** An object with a value for each figure. */
 export function unitFigures(valueOf: (figure: UnitFigure) => number): UnitFigures {
-  // Checked by the type of the list: it has every figure.
-  return Object.fromEntries(UNIT_NAMES.map((name) => [name, valueOf(name)])) as Record<UnitFigure, number>
+  // A literal: statements make tens of thousands, and objects of entries are slow to make and to read.
+  return {
+    images: valueOf('images'),
+    audioMs: valueOf('audioMs'),
+    characters: valueOf('characters'),
+    pages: valueOf('pages'),
+    searches: valueOf('searches'),
+    documents: valueOf('documents'),
+    lines: valueOf('lines'),
+  }
 }
 
 /** The figures among others. */
@@ -69,7 +77,10 @@ export function unitFiguresIn(text: string | null): UnitFigures {
 
 /** The units that are not zero, by name: `{ image: 2, audio_second: 61.5 }`. */
 export function unitsOfFigures(of: UnitFigures): Readonly<Record<string, number>> {
-  return Object.fromEntries(
-    UNIT_FIGURES.flatMap(({ unit, figure, one }) => (of[figure] === 0 ? [] : [[unit, of[figure] / one]])),
-  )
+  const units: Record<string, number> = {}
+  for (const { unit, figure, one } of UNIT_FIGURES) {
+    const amount = of[figure]
+    if (amount !== 0) units[unit] = amount / one
+  }
+  return units
 }

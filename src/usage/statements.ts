@@ -87,7 +87,8 @@ export async function statementOf(
       : await valuesOfEntries(store, { ...range, by: stored, selection }, nameOf)
   const uses = await accountUses(store, { ...range, byLabels: false }, { selection, tree: true })
   const keys = await KeyNames.for(store, uses.length)
-  const groups = new Map<string, { use: AccountUse; name: string; sum: RunningTotals }>()
+  // A group of one use, as nearly all are, has no sum of its own.
+  const groups = new Map<string, { use: AccountUse; name: string; sum: RunningTotals | null }>()
   const accounts = new Map<string, RunningTotals>()
   const total = newTotals()
   for (const [at, use] of uses.entries()) {
@@ -95,11 +96,13 @@ export async function statementOf(
     if (use.month !== monthOf(range.fromMs)) continue
     const name = use.accountPath.slice(use.accountPath.lastIndexOf('/') + 1)
     const id = nameOf(name, use)
-    const group = groups.get(id) ?? { use, name, sum: newTotals() }
+    const group = groups.get(id)
+    if (group === undefined) groups.set(id, { use, name, sum: null })
+    else addTotals((group.sum ??= { ...group.use }), use)
     const ofAccount = accounts.get(name) ?? newTotals()
-    for (const sum of [group.sum, ofAccount, total]) addTotals(sum, use)
-    groups.set(id, group)
     accounts.set(name, ofAccount)
+    addTotals(ofAccount, use)
+    addTotals(total, use)
   }
   const lines: StatementLine[] = []
   // Without a function that compares: fifty thousand lines would hold the event loop.
@@ -107,13 +110,14 @@ export async function statementOf(
     if (at % AT_ONCE === AT_ONCE - 1) await adminTurns.next()
     const group = groups.get(id)
     if (group === undefined) continue
-    const { use, name, sum } = group
+    const { use, name } = group
     const { keyId, model } = use
     const known = keys.known(use)
     const key = (known === undefined ? await keys.of(use) : known)?.name ?? null
     const line = { account: name, key, key_id: keyId, model }
-    if (values === null) lines.push({ ...line, ...statementFigures(sum) })
+    if (values === null) lines.push({ ...line, ...statementFigures(group.sum ?? use) })
     else {
+      const sum = group.sum ?? { ...use }
       for (const [group, own] of [...(values.get(id) ?? [])].sort(byName)) {
         takeTotals(sum, own)
         lines.push({ ...line, group, ...statementFigures(own) })

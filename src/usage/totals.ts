@@ -14,8 +14,10 @@ export type RunningTotals = { -readonly [Name in keyof Totals]: Totals[Name] }
 
 /** Figures of nothing. */
 export function newTotals(): RunningTotals {
-  const figures = { requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 }
-  return { ...figures, ...NO_UNITS }
+  return {
+    ...NO_UNITS,
+    ...{ requests: 0, failed: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0, unpriced: 0 },
+  }
 }
 
 /** Adds figures. */
