@@ -2,17 +2,9 @@
  * Goal: a message of a WebSocket counts in the budget of bodies until it has been read, also behind others.
  * Method: two large messages at once on a connection with the budget of a process.
  */
-import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { WebSocket, WebSocketServer } from 'ws'
-import type { Identity } from '../../../src/accounts/account.js'
-import { BodyMemory } from '../../../src/gateway/body-memory.js'
-import { ClientSocket, ResponsesSocket } from '../../../src/gateway/responses-socket/responses-socket.js'
-import { ConnectionResponses } from '../../../src/gateway/stored-responses/connection-responses.js'
+import { openLoneSocket } from './lone-socket.js'
 
 t.setTimeout(60_000)
 
@@ -20,30 +12,7 @@ t.setTimeout(60_000)
 const SLACK = 130_000
 
 void t.test('a message that waits for another one is counted until it was read', async (t) => {
-  const memory = new BodyMemory(1e9)
-  const acceptor = new WebSocketServer({ noServer: true, perMessageDeflate: false, WebSocket: ClientSocket })
-  const server = createServer().on('upgrade', (req: IncomingMessage, connection, head) => {
-    acceptor.handleUpgrade(req, req.socket, head, (socket) => {
-      const { url = '', headers, rawHeaders } = req
-      const identity = { accountId: 'acc_ada', keyId: 'key_ada', digest: null } as unknown as Identity
-      new ResponsesSocket(socket, {
-        identity,
-        handshake: { url, headers, rawHeaders, socket: req.socket },
-        kept: new ConnectionResponses(memory.open('acc_ada'), () => 0),
-        held: memory.open('acc_ada'),
-        run: () => undefined,
-        onClosed: () => undefined,
-      })
-    })
-    void connection
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
-  const client = new WebSocket(`ws://127.0.0.1:${port}`)
-  t.teardown(() => client.terminate())
-  await once(client, 'open')
+  const { client, memory } = await openLoneSocket(t)
   // Read in many turns.
   const text = JSON.stringify({
     type: 'response.processed',
