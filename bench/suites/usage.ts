@@ -53,7 +53,7 @@ async function startRedis(children: Children): Promise<string> {
   const [port = 0] = await freePorts(1)
   const args = ['--bind', '127.0.0.1', '--port', String(port), '--save', '']
   await listening(port, children.start(CORES.rest, ['redis-server', ...args], { stdio: 'ignore' }))
-  return `redis://127.0.0.1:${port}?timeout_ms=60000`
+  return `redis://127.0.0.1:${port}?timeout_ms=9999`
 }
 
 /** CPU time of this process for an entry and its sums; keys and accounts are made meanwhile. */
