@@ -7,12 +7,12 @@
  * file to `build/cpu.tsv`.
  *
  * Up to five processes of the whole suite that fail run again, file by file, and so do journeys. A file that
- * passes then is printed as FLAKY, and is a failure unless the machine's load was above twice its cores.
+ * passes then is printed as FLAKY, and is a failure unless the load of other work was above twice the cores.
  */
 import { spawn, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, createWriteStream, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { availableParallelism, loadavg } from 'node:os'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import t, { type Spawn } from 'tap'
@@ -21,7 +21,8 @@ import { DAY } from './helpers/long-suite.js'
 import { CPU_TIMES, cpuSeconds, recordedCpu, UNIT_NAME } from './runner/cpu-time.js'
 import { inGroups, type Unit } from './runner/groups.js'
 import { longFiles } from './runner/long-files.js'
-import { Slots } from './runner/slots.js'
+import { OtherLoad } from './runner/other-load.js'
+import { coreTimes, Slots } from './runner/slots.js'
 
 const FOLDER = 'build/test'
 const GROUP = join(FOLDER, 'runner', 'group.js')
@@ -142,7 +143,10 @@ function totals(): Counts {
 }
 
 function sayTotals({ pass, fail, skip }: Counts): void {
-  say(`CPU: ${cpuSeconds().toFixed(0)} s, of each file in ${CPU_TIMES}`)
+  const { idle, all } = coreTimes()
+  const machine = (all - atStart.all - (idle - atStart.idle)) / 1_000
+  // A child whose parent was killed, as those of a browser, is in the machine's figure alone.
+  say(`CPU: ${cpuSeconds().toFixed(0)} s, of each file in ${CPU_TIMES}; the machine ${machine.toFixed(0)} s`)
   say(`${String(pass)} passed, ${String(fail)} failed, ${String(skip)} skipped`)
 }
 
@@ -176,7 +180,7 @@ async function runAgain(failed: readonly Failed[]): Promise<void> {
   const fail = code === 0 ? (excused ? 0 : flaky.length) : Math.max(second.fail, 1)
   const [pass, skip] = [replaced('pass'), replaced('skip')]
   for (const name of flaky) {
-    const load = `load ${busiest.toFixed(1)} on ${String(availableParallelism())} cores`
+    const load = `load of other work ${busiest.toFixed(1)} on ${String(availableParallelism())} cores`
     const line = `FLAKY ${name}: passed alone (${excused ? `excused: ${load}` : `a failure: ${load}`})`
     say(line)
     appendFileSync(RESULTS, `# ${line}\n`)
@@ -186,8 +190,11 @@ async function runAgain(failed: readonly Failed[]): Promise<void> {
   process.exitCode = fail > 0 ? (code ?? 1) || 1 : 0
 }
 
-/** The highest load of the machine while files failed. */
+/** The highest load of other work while files failed. */
 let busiest = 0
+const otherLoad = new OtherLoad()
+otherLoad.follow()
+const atStart = coreTimes()
 const failed: Failed[] = []
 t.setTimeout(0)
 t.jobs = isAgain ? 1 : MOST_AT_A_TIME
@@ -227,7 +234,7 @@ for (const unit of units) {
   void spawned.then(async () => {
     if (file.results?.ok !== true) {
       failed.push({ unit, file })
-      busiest = Math.max(busiest, loadavg()[0] ?? 0)
+      busiest = Math.max(busiest, otherLoad.now())
     }
     report(file, (await written).toString())
   })

@@ -17,7 +17,8 @@ export interface CoreTimes {
   readonly all: number
 }
 
-function coreTimes(): CoreTimes {
+/** Of this machine, since its start. */
+export function coreTimes(): CoreTimes {
   const sum = { idle: 0, all: 0 }
   for (const { times } of cpus()) {
     sum.idle += times.idle
