@@ -51,8 +51,8 @@ export async function selectUsage(
   return { usage: await usageIn(services, asked, owners), accountId: null, above }
 }
 
-/** Members and viewers of an account see nothing of those below it. */
-async function assertReadsBelow({ store }: Services, session: AccountSession): Promise<void> {
+/** Members and viewers of an account see nothing of those below it: throws `forbidden`. */
+export async function assertReadsBelow({ store }: Services, session: AccountSession): Promise<void> {
   if ((await permissionIn(store, session, 'read account')) !== 'no') return
   const message = 'The usage of accounts below yours is for owners of the account. Omit "tree".'
   throw new GatewayError('forbidden', message, { param: 'tree' })

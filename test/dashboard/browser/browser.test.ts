@@ -285,7 +285,7 @@ void t.test('charts, tables and requests of a month of use', { skip: SKIP }, asy
   await rows.nth(50).waitFor()
   await page.getByRole('button', { name: 'Next' }).click()
   await page.getByRole('navigation', { name: 'Pages of requests' }).getByText('page 2').waitFor()
-  await page.getByRole('button', { name: 'Failed only' }).click()
+  await page.getByRole('button', { name: 'Failed', exact: true }).click()
   const failed = rows.filter({ hasText: 'upstream failed' }).first()
   await failed.waitFor()
   await page.getByText(/^200$/).first().waitFor({ state: 'detached' })

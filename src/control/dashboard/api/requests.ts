@@ -1,20 +1,18 @@
 /** Single requests: their list, its CSV file, and the latest ones. */
 import { HOUR_MS } from '../../../base/time-units.js'
-import { GatewayError } from '../../../errors.js'
+import { causeOf, GatewayError } from '../../../errors.js'
 import { ENTRY_COLUMNS } from '../../../store/entry-order.js'
-import {
-  dimensionPair,
-  matchesEntry,
-  valuesOf,
-  type EntryFilter,
-  type EntryPage,
-  type EntryQuery,
-  type OneOf,
-} from '../../../store/usage-queries.js'
+import type { EntryPage, EntryQuery } from '../../../store/usage-queries.js'
 import { datedName, sendCsv } from '../../send-csv.js'
-import { endingModels } from '../deprecated-models.js'
+import {
+  countRequests,
+  groupFailures,
+  NO_PAGE,
+  pageOf,
+  selectRequests,
+  type RequestSelection,
+} from '../request-selection.js'
 import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
-import { selectAccount, withinOf } from '../../../usage/account-selection.js'
 import { notFound } from '../routing/access.js'
 import {
   SELF_REPLIED,
@@ -26,10 +24,8 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../../services.js'
-import { keysMadeBy } from '../select-usage.js'
 import { figuresOf, groupsOf } from '../usage-figures.js'
 import { timesOf } from '../../../usage/ranges.js'
-import { modelIn } from '../../../usage/usage-groups.js'
 import { cursorAt, orderOf } from './list-page.js'
 
 const LIVE_ROWS = 25
@@ -53,6 +49,12 @@ export function requestRoutes(services: Services): Route[] {
       query: schema.requestsCsvQuery,
       reply: null,
       handle: (request) => csv(services, request),
+    }),
+    signedRoute('GET', '/failures', {
+      credential: 'usage',
+      query: schema.failuresQuery,
+      reply: schema.failuresReply,
+      handle: (request) => failures(services, request),
     }),
     signedRoute('GET', '/requests/{id}', {
       credential: 'usage',
@@ -79,7 +81,7 @@ async function requests(
   const page =
     order === null
       ? NO_PAGE
-      : await pageOf(services, await selectionOf(services, scopeOf(session), query), {
+      : await pageOf(services, await selectRequests(services, session, query), {
           ...{ limit, after: order.after },
           ...(order.order === undefined ? {} : { order: order.order }),
         })
@@ -87,11 +89,34 @@ async function requests(
   const json: schema.RequestsReply = {
     rows: await rowViews(services, page.entries),
     next: page.next === null ? null : (order?.cursorOf(page.next) ?? null),
+    ...(query.count === undefined ? {} : { count: await countRequests(services, session, query) }),
   }
   return { status: 200, json }
 }
 
-const NO_PAGE: EntryPage = { entries: [], next: null }
+const MOST_GROUPS = 100
+
+async function failures(
+  services: Services,
+  { session, query }: SignedInRequest<Query<typeof schema.failuresQuery>, undefined>,
+): Promise<Reply> {
+  const nowMs = services.now()
+  const { range, toMs: endMs = range === undefined ? nowMs : undefined } = query
+  const { fromMs, toMs } = timesOf({ ...query, toMs: endMs }, nowMs)
+  const selection = await selectRequests(services, session, { ...query, range: undefined, fromMs, toMs })
+  const { groups, isPart } = await groupFailures(services, selection)
+  const json: schema.FailuresReply = {
+    groups: groups.slice(0, MOST_GROUPS).map(({ newest, requests, firstMs, accounts }) => ({
+      ...{ upstream: newest.upstream, outcome: newest.outcome, upstreamStatus: newest.upstreamStatus },
+      ...{ cause: causeOf(newest.outcome), model: newest.model, requests, accounts: accounts.size },
+      ...{ firstMs, lastMs: newest.atMs, requestId: newest.requestId },
+    })),
+    requests: groups.reduce((sum, group) => sum + group.requests, 0),
+    ...{ isPart, fromMs, toMs, nowMs },
+  }
+  return { status: 200, json }
+}
+
 const NEWEST = '-atMs'
 
 interface AskedOrder extends Pick<EntryQuery, 'order' | 'after'> {
@@ -123,108 +148,6 @@ function tooMany(most: number, sort: string): GatewayError {
   return new GatewayError('malformed_request', message, { param: 'sort' })
 }
 
-/** What a query selects. */
-interface Selection extends Omit<EntryQuery, 'after' | 'limit' | 'order'> {
-  readonly filter: EntryFilter
-  /** Only this request. */
-  readonly requestId?: string | undefined
-  /** This request, or those to which the client gave this id. */
-  readonly anyId?: string | undefined
-}
-
-async function selectionOf(
-  services: Services,
-  scope: string | null,
-  query: Query<typeof schema.requestsCsvQuery>,
-): Promise<Selection | null> {
-  const { requestId, anyId, range } = query
-  // A range that ends now has no end: a request may be recorded while its page is read.
-  const { fromMs, toMs } =
-    range === undefined ? query : { fromMs: timesOf(query, services.now()).fromMs, toMs: undefined }
-  const accountId = scope ?? query.accountId ?? null
-  if (query.accountId !== undefined && accountId !== query.accountId) return null
-  return {
-    ...{ accountId, filter: await filterOf(services, accountId, query), requestId, anyId },
-    ...(fromMs === undefined ? {} : { fromMs }),
-    ...(toMs === undefined ? {} : { toMs }),
-  }
-}
-
-/** A page of requests, or the request with the given id if it matches the other filters. */
-async function pageOf(
-  { ledger }: Services,
-  selection: Selection | null,
-  place: Pick<EntryQuery, 'after' | 'limit' | 'order'>,
-): Promise<EntryPage> {
-  if (selection === null) return NO_PAGE
-  const { requestId, anyId, filter, ...span } = selection
-  const { accountId, fromMs = 0, toMs = Number.POSITIVE_INFINITY } = span
-  const named = requestId ?? anyId
-  if (named !== undefined) {
-    const row = await ledger.entry(accountId, named)
-    const isIn = row !== null && row.atMs >= fromMs && row.atMs < toMs
-    if (isIn && matchesEntry(row, filter)) return { entries: [row], next: null }
-    if (requestId !== undefined) return NO_PAGE
-  }
-  const byClient = anyId === undefined ? {} : { clientRequestId: anyId }
-  return ledger.entries({ ...filter, ...span, ...place, ...byClient })
-}
-
-/** Filters that are compared for equality. */
-const SAME = [
-  ...(['modelAsked', 'upstream', 'status', 'clientRequestId', 'cause', 'label'] as const),
-  ...(['program', 'user', 'batch'] as const),
-]
-
-async function filterOf(
-  services: Services,
-  accountId: string | null,
-  query: Query<typeof schema.requestsCsvQuery>,
-): Promise<EntryFilter> {
-  const { outcome, parent, dimension, clientFormat } = query
-  const outcomes = outcome === undefined ? [] : valuesOf(outcome)
-  const isAnyFailure = outcomes.includes('failed')
-  const models = modelsIn(services, query)
-  const keyIds = await keysIn(services, accountId, query)
-  return {
-    ...Object.fromEntries(
-      SAME.filter((name) => query[name] !== undefined).map((name) => [name, query[name]]),
-    ),
-    ...(clientFormat === undefined ? {} : { ingress: clientFormat }),
-    ...(models === null ? {} : { model: models }),
-    ...(keyIds === null ? {} : { keyId: keyIds }),
-    ...(dimension === undefined ? {} : { dimension: valuesOf(dimension).map(dimensionPair) }),
-    ...(parent === undefined ? {} : { within: withinOf(await selectAccount(services.store, parent)) }),
-    // With `ok` it is every outcome.
-    ...(isAnyFailure && !outcomes.includes('ok') ? { failed: true } : {}),
-    ...(outcome === undefined || isAnyFailure ? {} : { outcome }),
-  }
-}
-
-/** The models of a query as the ledger has them; null: all. */
-function modelsIn(
-  { snapshot }: Services,
-  { model, deprecated }: Query<typeof schema.requestsCsvQuery>,
-): OneOf<string> | null {
-  const ending = deprecated === undefined ? null : endingModels(snapshot())
-  if (model === undefined) return ending
-  const named = valuesOf(model).map(modelIn)
-  if (ending !== null) return named.filter((each) => ending.includes(each))
-  return named.length === 1 ? (named[0] ?? null) : named
-}
-
-/** The keys of a query; null: all. */
-async function keysIn(
-  services: Services,
-  accountId: string | null,
-  { keyId, member }: Query<typeof schema.requestsCsvQuery>,
-): Promise<OneOf<string> | null> {
-  if (member === undefined) return keyId ?? null
-  const made = (await keysMadeBy(services, accountId, member)).map((key) => key.keyId)
-  return keyId === undefined ? made : valuesOf(keyId).filter((id) => made.includes(id))
-}
-
-/** An account by its name or id; one that no longer exists is in the paths of requests. */
 async function requestById(
   services: Services,
   { session, id }: SignedInRequest<Query<typeof schema.requestQuery>, undefined>,
@@ -241,13 +164,13 @@ async function csv(
   services: Services,
   request: SignedInRequest<Query<typeof schema.requestsCsvQuery>, undefined>,
 ): Promise<HandlerResult> {
-  const selection = await selectionOf(services, scopeOf(request.session), request.query)
+  const selection = await selectRequests(services, request.session, request.query)
   const parts = csvParts(services, selection)
   await sendCsv(request, { name: datedName('requests', services.now()), parts, mayZip: true })
   return SELF_REPLIED
 }
 
-async function* csvParts(services: Services, selection: Selection | null): AsyncGenerator<string> {
+async function* csvParts(services: Services, selection: RequestSelection | null): AsyncGenerator<string> {
   let head = requestsCsvHeader()
   const names = newRowNames()
   const read = (after: string | null): Promise<EntryPage> =>

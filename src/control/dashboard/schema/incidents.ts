@@ -1,6 +1,6 @@
-/** Outages of upstreams, and failures by upstream, kind and model. */
+/** Outages of upstreams. */
 import * as z from 'zod'
-import { count, id, rangeFields, scope, timeMs } from './shared-types.js'
+import { count, timeMs } from './shared-types.js'
 import { cause } from './usage.js'
 
 /** An outage that goes on. */
@@ -54,44 +54,9 @@ export const incidentsReply = z.strictObject({
     .nullable(),
 })
 
-/**
- * `GET /failures`: failed requests of a range, by upstream, kind and model. With `fromMs` alone it ends now.
- */
-export const failuresQuery = z.strictObject({
-  account: scope.optional(),
-  upstream: z.string().max(100).optional(),
-  ...rangeFields,
-})
-export const failuresReply = z.strictObject({
-  /** The largest first; at most 100. */
-  groups: z.array(
-    z.strictObject({
-      upstream: z.string().nullable(),
-      outcome: z.string(),
-      upstreamStatus: z.number().nullable(),
-      cause: cause.nullable(),
-      model: z.string(),
-      requests: count,
-      accounts: count,
-      firstMs: timeMs,
-      lastMs: timeMs,
-      /** The newest of them. */
-      requestId: id,
-    }),
-  ),
-  requests: count,
-  /** Only the newest failures are counted. */
-  isPart: z.boolean(),
-  fromMs: timeMs,
-  toMs: timeMs,
-  nowMs: timeMs,
-})
-
 export type Recovered = z.output<typeof recovered>
 export type HealthCell = z.output<typeof healthCell>
 /** An outage that is over. */
 export type PastIncident = z.output<typeof pastIncident>
 /** Outages now and before. */
 export type IncidentsReply = z.output<typeof incidentsReply>
-/** Failures by what they have in common. */
-export type FailuresReply = z.output<typeof failuresReply>

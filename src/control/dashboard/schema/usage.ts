@@ -256,7 +256,9 @@ export const requestsQuery = z.strictObject({
   account: scope.optional(),
   /** Only this account, by id: for lists of all accounts. */
   accountId: id.optional(),
-  /** The name or id of an account: its requests, and those of accounts that were below it at the time. */
+  /** With `account`: with requests of accounts that were below it at the time. */
+  tree: z.literal('true').optional(),
+  /** Of all accounts, those of this one by name or id, and of accounts that were below it at the time. */
   parent: z.string().min(1).max(256).optional(),
   /** The e-mail address of a person: requests with the keys that this person made. */
   member: z.string().min(1).max(256).optional(),
@@ -297,13 +299,54 @@ export const requestsQuery = z.strictObject({
   after: cursor.optional(),
   /** 1 to 200; default 50. */
   limit: numberText(1, 200).optional(),
+  /** The reply has the number of all requests that match, too. */
+  count: z.literal('true').optional(),
 })
 /** The query of the file, which has all rows. */
-export const requestsCsvQuery = requestsQuery.omit({ sort: true, after: true, limit: true })
+export const requestsCsvQuery = requestsQuery.omit({ sort: true, after: true, limit: true, count: true })
+/** The number of requests that match, and of failures among them. */
+export const requestCount = z.strictObject({
+  requests: count,
+  failed: count,
+  /** Only the newest are counted: there are more. */
+  isPart: z.boolean(),
+})
 /** A page of requests; it may be short or empty without being the last. */
 export const requestsReply = z.strictObject({
   rows: z.array(requestRow),
   next: z.string().nullable(),
+  /** With `count`. */
+  count: requestCount.optional(),
+})
+
+/**
+ * `GET /failures`: the failed requests among those of a list, by upstream, kind and model. With `fromMs`
+ * alone the range ends now.
+ */
+export const failuresQuery = requestsCsvQuery
+export const failuresReply = z.strictObject({
+  /** The largest first; at most 100. */
+  groups: z.array(
+    z.strictObject({
+      upstream: z.string().nullable(),
+      outcome: z.string(),
+      upstreamStatus: z.number().nullable(),
+      cause: cause.nullable(),
+      model: z.string(),
+      requests: count,
+      accounts: count,
+      firstMs: timeMs,
+      lastMs: timeMs,
+      /** The newest of them. */
+      requestId: id,
+    }),
+  ),
+  requests: count,
+  /** Only the newest failures are counted. */
+  isPart: z.boolean(),
+  fromMs: timeMs,
+  toMs: timeMs,
+  nowMs: timeMs,
 })
 
 /** The query of `GET /requests/{id}`. */
@@ -350,6 +393,10 @@ export type RequestRow = z.output<typeof requestRow>
 /** Times of one request. */
 export type Hops = RequestRow['hops']
 export type RequestsQuery = z.input<typeof requestsQuery>
+/** The number of requests that match. */
+export type RequestCount = z.output<typeof requestCount>
+/** Failures by what they have in common. */
+export type FailuresReply = z.output<typeof failuresReply>
 /** A page of requests. */
 export type RequestsReply = z.output<typeof requestsReply>
 export type RequestReply = z.output<typeof requestReply>

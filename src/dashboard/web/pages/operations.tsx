@@ -58,7 +58,13 @@ export function OperationsPage() {
             <Config config={data.config} />
             <LedgerMemory memory={data.ledgerMemory} />
             <Archive archive={data.archive} />
-            <FailureGroups account="all" range={range} />
+            <Block title="Failures" note={`by upstream, kind and model, ${range.words}`}>
+              <FailureGroups
+                query={{ account: 'all', ...range.times }}
+                address={{ account: 'all' }}
+                everyMs={range.everyMs}
+              />
+            </Block>
           </>
         )}
       </Loaded>

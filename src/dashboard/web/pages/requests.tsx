@@ -11,11 +11,13 @@ import { Pulse } from '../components/loading-states.js'
 import { RangePicker } from '../components/range-picker.js'
 import { RANGE_NAMES, useRangeOrAny, type Range } from '../components/time-range.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
-import { plural } from '../format/number.js'
+import { exactCount, plural } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
 import { Link, setFilter, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
-import { useScope } from '../shell/session.js'
+import { useScope, useTree } from '../shell/session.js'
+import { TreeChoice } from '../shell/tree-choice.js'
+import { FailureGroups } from './failure-groups.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 
 const PAGE = 50
@@ -26,7 +28,13 @@ export function RequestsPage() {
   const range = useRangeOrAny()
   const filters = filtersIn(query)
   const known = useFilters()
-  const asked: Query = { account: scope, ...queryOf(filters), ...range?.times }
+  const { isTree } = useTree()
+  const asked: Query = {
+    ...{ account: scope, tree: isTree ? 'true' : null },
+    ...queryOf(filters),
+    ...range?.times,
+  }
+  const isGrouped = query.get('group') === 'failures'
   return (
     <Page
       title="Requests"
@@ -40,9 +48,25 @@ export function RequestsPage() {
           <SaveCsv path="/requests.csv" query={asked} />
         </>
       }
-      filters={<RequestFilters {...{ filters, known, range }} />}
+      filters={<RequestFilters {...{ known, range }} />}
     >
-      <List {...{ asked, filters, known, range }} />
+      <div className="row spread">
+        <Chips filters={filters} />
+        <Matches asked={asked} />
+        <span className="row line">
+          <TreeChoice />
+          <GroupChoice isGrouped={isGrouped} />
+        </span>
+      </div>
+      {isGrouped ? (
+        <FailureGroups
+          query={{ ...asked, ...(range === null ? { fromMs: 0 } : {}) }}
+          address={Object.fromEntries(query)}
+          everyMs={range?.everyMs}
+        />
+      ) : (
+        <List {...{ asked, filters, known, range }} />
+      )}
       <OpenedRequest />
     </Page>
   )
@@ -101,7 +125,7 @@ function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
-function RequestFilters({ filters: { outcome }, known, range }: FiltersProps) {
+function RequestFilters({ known, range }: Omit<FiltersProps, 'filters'>) {
   return (
     <FilterBar
       search={{ label: 'Search requests', hint: 'Request id or client request id' }}
@@ -109,16 +133,79 @@ function RequestFilters({ filters: { outcome }, known, range }: FiltersProps) {
       also={RANGE_NAMES}
       before={<RangePicker range={range} hasAny />}
     >
-      <button
-        type="button"
-        className="filter toggle"
-        aria-pressed={outcome === 'failed'}
-        onClick={() => setFilter({ outcome: outcome === 'failed' ? null : 'failed' })}
-      >
-        Failed only
-      </button>
       <Pulse on={range?.isLive !== false} />
     </FilterBar>
+  )
+}
+
+const SLOWEST_FIRST = '-durationMs'
+
+/** Filters of one click, which exclude each other. */
+const CHIPS = [
+  { name: 'All', sets: {} },
+  { name: 'Failed', sets: { outcome: 'failed' } },
+  { name: 'Limits', sets: { cause: 'limits' } },
+  { name: 'Client errors', sets: { cause: 'client' } },
+  { name: 'Slowest', sets: { sort: SLOWEST_FIRST } },
+] as const
+const CHIP_SETS = { outcome: null, cause: null, sort: null }
+
+function Chips({ filters: { outcome, cause } }: Pick<FiltersProps, 'filters'>) {
+  const isSlowest = useLocation().query.get('sort') === SLOWEST_FIRST
+  const chosen =
+    cause === 'limits'
+      ? 'Limits'
+      : cause === 'client'
+        ? 'Client errors'
+        : cause !== '' || (outcome !== '' && outcome !== 'failed')
+          ? null
+          : outcome === 'failed'
+            ? 'Failed'
+            : isSlowest
+              ? 'Slowest'
+              : 'All'
+  return (
+    <span className="switch" role="group" aria-label="Which requests">
+      {CHIPS.map(({ name, sets }) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={name === chosen}
+          onClick={() => setFilter({ ...CHIP_SETS, ...sets })}
+        >
+          {name}
+        </button>
+      ))}
+    </span>
+  )
+}
+
+/** `1,204 requests, 55 failed`. */
+function Matches({ asked }: { readonly asked: Query }) {
+  const { data } = useResource('/requests', { ...asked, count: 'true', limit: 1 })
+  const count = data?.count
+  if (count === undefined) return <span className="soft" role="status" />
+  const { requests, failed, isPart } = count
+  const all = `${isPart ? 'more than ' : ''}${plural(requests, 'request')}`
+  const isFailures = requests === failed
+  return (
+    <span className="soft" role="status">
+      {all}
+      {isFailures ? '' : `, ${isPart ? 'of the newest ' : ''}${exactCount(failed)} failed`}
+    </span>
+  )
+}
+
+function GroupChoice({ isGrouped }: { readonly isGrouped: boolean }) {
+  return (
+    <button
+      type="button"
+      className="filter toggle"
+      aria-pressed={isGrouped}
+      onClick={() => setFilter({ group: isGrouped ? null : 'failures' })}
+    >
+      Group failures
+    </button>
   )
 }
 

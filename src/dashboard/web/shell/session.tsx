@@ -142,6 +142,15 @@ export function useRights(): Rights {
   }
 }
 
+/** Whether the page shows the selected account with all below it, and whether it may. */
+export function useTree(): { readonly isTree: boolean; readonly mayTree: boolean } {
+  const scope = useScope()
+  const { readsMembers } = useRights()
+  const isOwn = useLocation().query.get('own') !== null
+  const mayTree = readsMembers && scope !== 'all'
+  return { mayTree, isTree: mayTree && !isOwn }
+}
+
 /** Adds the selected account to a path; all accounts need no name. */
 export function withScope(path: string, scope: string | null): string {
   if (scope === null || scope === 'all') return path

@@ -6,7 +6,11 @@
 import { putAccount, putKey } from '../../../helpers/store-changes.js'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { requestsReply, type RequestRow } from '../../../../src/control/dashboard/schema/schema.js'
+import {
+  failuresReply,
+  requestsReply,
+  type RequestRow,
+} from '../../../../src/control/dashboard/schema/schema.js'
 import { ENTRY_COLUMNS, type EntryColumn } from '../../../../src/store/entry-order.js'
 import { freshDatabases, redisMissing, startRedis } from '../../../helpers/redis.js'
 import { dice } from '../../../helpers/seeded-random.js'
@@ -34,6 +38,7 @@ async function listed(t: Test, stage: Stage): Promise<Browser> {
   t.equal(all.length, 90)
   await orders(t, root, all)
   await filters(t, root, { all, top, below })
+  await counts(t, root, { all, top, below })
   await refusals(t, root)
   await ranges(t, { root, store: stage.store })
   const eve = await stage.signedIn('eve@example.com', 'max')
@@ -203,6 +208,42 @@ async function filters(t: Test, root: Browser, { all, top, below }: Rows): Promi
   )
 }
 
+/** The number of all matches, from sums and from entries, and failures in groups; with accounts below. */
+async function counts(
+  t: Test,
+  root: Browser,
+  { all, top, below }: { all: readonly RequestRow[]; top: string; below: string },
+): Promise<void> {
+  const ofTop = all.filter(({ accountId }) => accountId === top || accountId === below)
+  const isFailed = ({ outcome }: RequestRow): boolean => outcome !== 'ok'
+  const cases: readonly (readonly [query: string, rows: readonly RequestRow[]])[] = [
+    ['account=all', all],
+    ['account=all&outcome=failed', all.filter(isFailed)],
+    ['account=all&cause=provider', all.filter(isFailed)],
+    ['account=all&model=gpt-a', all.filter(({ model }) => model === 'gpt-a')],
+    ['account=all&upstream=openai', all.filter(({ upstream }) => upstream === 'openai')],
+    ['account=all&label=team%3Dweb', all.filter(({ labels }) => labels === 'team=web')],
+    [`account=${top}`, all.filter(({ accountId }) => accountId === top)],
+    [`account=${top}&tree=true`, ofTop],
+    [`account=${top}&tree=true&outcome=failed`, ofTop.filter(isFailed)],
+    [`account=${top}&tree=true&upstream=openai`, ofTop.filter(({ upstream }) => upstream === 'openai')],
+  ]
+  for (const [query, rows] of cases) {
+    const reply = requestsReply.parse((await root.get(`/requests?${query}&count=true&limit=1`)).json)
+    const failed = rows.filter(isFailed).length
+    t.same(reply.count, { requests: rows.length, failed, isPart: false }, query)
+    t.equal((await walked(root, query)).length, rows.length, `${query}: the list`)
+    const { requests, groups } = failuresReply.parse((await root.get(`/failures?${query}&fromMs=0`)).json)
+    t.equal(requests, failed, `${query}: the groups`)
+    t.equal(
+      groups.reduce((sum, group) => sum + group.requests, 0),
+      failed,
+    )
+  }
+  const file = await root.get(`/requests.csv?account=${top}&tree=true`)
+  t.equal(file.text.trimEnd().split('\r\n').length - 1, ofTop.length, 'the file has those below')
+}
+
 /** Ranges that end now: the rows of the last span, however old the test's are today. */
 async function ranges(t: Test, { root, store }: { root: Browser; store: Stage['store'] }): Promise<void> {
   const now = Date.now()
@@ -213,6 +254,10 @@ async function ranges(t: Test, { root, store }: { root: Browser; store: Stage['s
     (await walked(root, `account=all&range=${range}`)).filter(({ accountId }) => accountId === 'acc_now')
       .length
   t.same([await found('15m'), await found('1h'), await found('6h')], [1, 2, 3])
+  for (const more of ['', '&upstream=none', '&outcome=failed']) {
+    const counted = await root.get(`/requests?account=all&range=1h&count=true&limit=1${more}`)
+    t.equal(requestsReply.parse(counted.json).count?.requests, more === '' ? 2 : 0, `the number${more}`)
+  }
   const file = await root.get('/requests.csv?account=all&range=1h')
   t.equal(file.text.split('acc_now').length - 1, 2, 'the file as well')
 }
@@ -234,6 +279,7 @@ async function refusals(t: Test, root: Browser): Promise<void> {
     error: { param: 'fromMs' },
   })
   t.match(await root.get('/requests?range=1h&fromMs=1'), { status: 400, error: { param: 'range' } })
+  t.match(await root.get('/requests?tree=false'), { status: 400, error: { param: 'tree' } })
   t.match(await root.get('/requests?status=1&status=2'), {
     status: 400,
     error: { param: /status/ },

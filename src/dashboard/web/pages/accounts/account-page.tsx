@@ -17,10 +17,10 @@ import { accountOfPath, go, Link, useLocation } from '../../routing.js'
 import { Block, Page } from '../../shell/page.js'
 import { useRights } from '../../shell/session.js'
 import { AUDIT_COLUMNS } from '../audit.js'
+import { FailureTable } from '../failure-groups.js'
 import { KeysOf } from '../keys/keys.js'
 import { limitTexts } from '../keys/key-draft.js'
 import { AddMember, MemberList } from '../members.js'
-import { RequestTable, OpenedRequest } from '../request-table.js'
 import { AccountLimits, ChangePlan, CreateAccount, DisableAccount, PasswordLink } from './account-dialogs.js'
 import { AccountTree, BudgetBar } from './account-tree.js'
 
@@ -182,7 +182,6 @@ function Summary({ page, edit }: PageProps) {
         <Link to={scoped('/statement')}>Statement</Link>
         <Link to={scoped('/audit')}>Audit log</Link>
       </p>
-      <OpenedRequest />
     </>
   )
 }
@@ -290,16 +289,17 @@ function AccountsBelow({ name }: { readonly name: string }) {
   )
 }
 
-/** The latest failures; nothing without one. */
+/** The failures of the account and of all below it; nothing without one. */
 function Failures({ name }: { readonly name: string }) {
-  const { data } = useResource('/requests', { account: name, outcome: 'failed', limit: FAILURES })
-  if (data === null || data.rows.length === 0) return null
+  const { data } = useResource('/failures', { account: name, tree: 'true', range: '7d' })
+  if (data === null || data.groups.length === 0) return null
   return (
     <Block
-      title="Latest failures"
-      action={<Link to={`/requests?account=${name}&outcome=failed`}>See all failures</Link>}
+      title="Failures"
+      note="of it and all below it, last 7 d"
+      action={<Link to={`/requests?account=${name}&range=7d&group=failures`}>See all failures</Link>}
     >
-      <RequestTable rows={data.rows} />
+      <FailureTable reply={data} most={FAILURES} address={{ account: name }} />
     </Block>
   )
 }

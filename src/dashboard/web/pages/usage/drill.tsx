@@ -6,7 +6,8 @@ import type { GroupRow } from '../../../../control/dashboard/schema/schema.js'
 import { urlOf, type Query } from '../../api/client.js'
 import { useResource } from '../../api/use-resource.js'
 import { go, Link, setFilter, useLocation } from '../../routing.js'
-import { useRights, useScope } from '../../shell/session.js'
+import { TreeChoice } from '../../shell/tree-choice.js'
+import { useRights, useScope, useTree } from '../../shell/session.js'
 
 /** The groupings, `below` for accounts with all below them. */
 export const GROUPINGS = [
@@ -37,10 +38,6 @@ export function nameOfGrouping(group: string): string {
 /** What is shown. */
 interface Drill {
   readonly scope: string | null
-  /** The usage has that of the accounts below. */
-  readonly isTree: boolean
-  /** The user may see the accounts below. */
-  readonly mayTree: boolean
   readonly group: string
   /** The grouping is the usual one, not one of the address. */
   readonly isUsual: boolean
@@ -56,17 +53,15 @@ function isOfKeys(group: string): boolean {
 /** What the address selects. */
 export function useDrill(): Drill {
   const scope = useScope()
-  const { readsMembers } = useRights()
+  const { isTree } = useTree()
   const { query } = useLocation()
   const [member, key, model] = [query.get('member'), query.get('key'), query.get('model')]
-  const mayTree = readsMembers && scope !== 'all'
-  const isTree = mayTree && query.get('own') === null
   const usual = key !== null ? 'model' : isTree || scope === 'all' ? 'below' : 'key'
   const asked = query.get('group')
   const group = asked ?? usual
   const ofKeys = key === null ? 'key' : 'model'
   return {
-    ...{ scope, isTree, mayTree, isUsual: asked === null },
+    ...{ scope, isUsual: asked === null },
     group: (key !== null || member !== null) && !isOfKeys(group) ? ofKeys : group,
     query: { account: scope, tree: isTree ? 'true' : null, member, keyId: key, model },
   }
@@ -141,7 +136,7 @@ interface Crumb {
 
 /** The way to what is shown; each step before the last one is a link to it. */
 export function Crumbs({ drill }: { readonly drill: Drill }) {
-  const { scope, isTree, mayTree } = drill
+  const { scope } = drill
   const { query } = useLocation()
   const { readsGateway, readsAccounts } = useRights()
   const isOne = scope !== null && scope !== 'all'
@@ -182,16 +177,7 @@ export function Crumbs({ drill }: { readonly drill: Drill }) {
           )}
         </span>
       ))}
-      {mayTree && member === null && key === null ? (
-        <button
-          type="button"
-          className="pick tag"
-          aria-pressed={isTree}
-          onClick={() => setFilter({ own: isTree ? '1' : null, group: null })}
-        >
-          {isTree ? 'with accounts below' : 'only itself'}
-        </button>
-      ) : null}
+      {member === null && key === null ? <TreeChoice also={{ group: null }} /> : null}
     </nav>
   )
 }
