@@ -98,7 +98,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   mistral: {
     title: 'Mistral',
     rules:
-      '"Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in messages too (users\' reports). Replies of thinking models are lists of parts (recorded).',
+      '"Chat Completion API": `random_seed`, `max_tokens`; 422 `extra_forbidden` for any other field, in messages too (users\' reports). Replies of thinking models are lists of parts (recorded). Ids of calls have 9 letters or digits; others are replaced.',
     baseUrl: 'https://api.mistral.ai/v1',
     variables: ['MISTRAL_API_KEY'],
     keyHeader: null,
@@ -337,7 +337,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   moonshot: {
     title: 'Moonshot',
     rules:
-      'LiteLLM. In China: https://api.moonshot.cn/v1. `tool_choice: required` is refused; thinking models take `temperature` 1 only, and turns with calls need `reasoning_content`. Cached tokens are also in `usage.cached_tokens`.',
+      'LiteLLM. In China: https://api.moonshot.cn/v1. `tool_choice: required` is refused; thinking models take `temperature` 1 only, and turns with calls need `reasoning_content`. Cached tokens are also in `usage.cached_tokens`. Names of tools begin with a letter, and schemas are "Moonshot Flavored JSON Schema" (both for translated requests).',
     baseUrl: 'https://api.moonshot.ai/v1',
     variables: ['MOONSHOT_API_KEY'],
     keyHeader: null,

@@ -13,14 +13,15 @@ import { tokenCount } from './chat/usage.js'
 import { withoutBetaFields } from './anthropic/beta-fields.js'
 import type { SentBetas, UpstreamCodec, TokenCounter, WireFormat } from './dialect.js'
 import { vertexEmbeddings } from './gemini/vertex-embeddings.js'
+import { withToolNames } from './named-tools.js'
 import { encodeRequest as encodeChat } from './openai-chat/upstream/encode-request.js'
-import { CLAUDE_BETAS, DOCUMENT_PARTS, TOOL_NAMES, type ClaudePlatform } from './vendors.js'
+import { callIdEdit } from './openai-chat/passthrough.js'
+import { CHAT_VENDORS, CLAUDE_BETAS, TOOL_NAMES, type ChatVendor, type ClaudePlatform } from './vendors.js'
 import { awsErrorIn, decodeAwsError } from './wire/aws/decode-error.js'
 import { refused } from './wire/json/check-fields.js'
 import { stringifyExact } from './wire/json/exact-numbers.js'
 import type { Edit } from './wire/json/splice.js'
 import { largeEdit } from './wire/json/write-json.js'
-import { withWireNames } from './wire/tool-names.js'
 
 /** The settings of an upstream that change its codec. */
 export interface PlatformTraits {
@@ -59,7 +60,7 @@ function codecOnPlatform(base: UpstreamCodec, wire: WireFormat, traits: Platform
   const { platform, preset } = traits
   switch (platform?.name) {
     case undefined:
-      return wire === 'openai-chat' ? withDocumentsOf(preset, base) : base
+      return wire === 'openai-chat' ? ofVendor(preset, base) : base
     case 'bedrock':
       if (wire === 'anthropic') return bedrockClaude(claudeOn('bedrock', base))
       return { ...base, credential: bearer }
@@ -88,16 +89,21 @@ function claudeOn(platform: ClaudePlatform, base: UpstreamCodec): UpstreamCodec 
 
 const NO_BETAS: SentBetas = { requested: new Set(), sent: new Set() }
 
-/** The codec with the vendor's part for documents, if it reads them by URL. */
-function withDocumentsOf(preset: string | null, base: UpstreamCodec): UpstreamCodec {
-  const part = preset !== null && Object.hasOwn(DOCUMENT_PARTS, preset) ? DOCUMENT_PARTS[preset] : undefined
-  if (part === undefined) return base
-  return {
+/** The codec of chat completions with what the vendor of the preset has of its own. */
+function ofVendor(preset: string | null, base: UpstreamCodec): UpstreamCodec {
+  if (preset === null || !Object.hasOwn(CHAT_VENDORS, preset)) return base
+  const vendor: ChatVendor = CHAT_VENDORS[preset] ?? {}
+  const { documents, names = TOOL_NAMES.openai, callIds } = vendor
+  const codec: UpstreamCodec = {
     ...base,
-    readsUrl: (_url, type) => type !== 'audio',
-    encodeRequest: (request, facts, losses) =>
-      encodeChat(withWireNames(request, TOOL_NAMES.openai).request, facts, losses, part),
+    ...(documents !== undefined && { readsUrl: (_url, type) => type !== 'audio' }),
+    encodeRequest: (request, facts, losses) => encodeChat(request, facts, losses, vendor),
+    edits: (body, modelName, context) => {
+      const edits = base.edits(body, modelName, context)
+      return callIds === undefined ? edits : [...edits, ...callIdEdit(body, edits, callIds)]
+    },
   }
+  return withToolNames(codec, names)
 }
 
 function bearer(apiKey: string): Record<string, string> {

@@ -3,6 +3,7 @@
  */
 
 import type { SchemaRules } from './wire/fit-schema.js'
+import type { CallIdRule } from './wire/openai/tools.js'
 import type { NameRule } from './wire/tool-names.js'
 
 /** The clouds that serve Claude with the Messages API. */
@@ -155,23 +156,11 @@ export const BETA_TOOLS: readonly BetaTool[] = [
 ]
 
 /** A part of chat completions for a document: `file` has a URL or data in `file_data`. */
-export type DocumentPart = 'file' | 'document_url' | 'file_url'
-
-/**
- * The presets of chat completions that read documents by URL, with their part for documents, by URL and as
- * data. Others get the part of OpenAI, which takes PDF files as data or by id only.
- *
- * Sources: OpenAI, "File inputs" (an external file URL is not supported by chat completions); OpenRouter,
- * "PDF Inputs"; Mistral, "Document QnA", and the part as AI SDK's provider sends it; Perplexity, "File
- * attachments" (a URL, or base64 without a prefix). Read 2026-11-29.
- */
-export const DOCUMENT_PARTS: Readonly<Record<string, DocumentPart>> = {
-  openrouter: 'file',
-  mistral: 'document_url',
-  perplexity: 'file_url',
-}
+type DocumentPart = 'file' | 'document_url' | 'file_url'
 
 const NOT_WORD = /[^A-Za-z0-9_-]/gu
+
+type NamingVendor = 'openai' | 'anthropic' | 'converse' | 'gemini' | 'moonshot'
 
 /**
  * The names of tools that each format's vendors take.
@@ -179,17 +168,19 @@ const NOT_WORD = /[^A-Za-z0-9_-]/gu
  * Sources: OpenAI API reference, `function.name` (the other vendors of its format take no more);
  * Anthropic's error "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", also of Claude on Bedrock and
  * Vertex AI; botocore 1.44.5, `ToolName` of Bedrock Runtime; `FunctionDeclaration.name` in the types of
- * @google/genai 3.1.0. Read 2026-11-30.
+ * @google/genai 3.1.0; Moonshot's error "function name is invalid, must start with a letter and can contain
+ * letters, numbers, underscores, and dashes". Read 2026-11-30.
  */
-export const TOOL_NAMES: Readonly<Record<'openai' | 'anthropic' | 'converse' | 'gemini', NameRule>> = {
+export const TOOL_NAMES: Readonly<Record<NamingVendor, NameRule>> = {
   openai: { refused: NOT_WORD, maxLength: 64 },
   anthropic: { refused: NOT_WORD, maxLength: 128 },
   converse: { refused: NOT_WORD, maxLength: 64 },
-  gemini: { refused: /[^A-Za-z0-9_.:-]/gu, maxLength: 128, letterFirst: true },
+  gemini: { refused: /[^A-Za-z0-9_.:-]/gu, maxLength: 128, start: { taken: /^[A-Za-z_]/, before: '_' } },
+  moonshot: { refused: NOT_WORD, maxLength: 64, start: { taken: /^[A-Za-z]/, before: 'f_' } },
 }
 
 /** The vendors and platforms with rules for the schemas of tools. */
-type SchemaVendor = 'openai' | 'anthropic' | 'bedrock' | 'nova' | 'gemini'
+type SchemaVendor = 'openai' | 'anthropic' | 'bedrock' | 'nova' | 'gemini' | 'moonshot'
 
 const COMBINED = ['anyOf', 'oneOf', 'allOf', '$ref']
 
@@ -202,8 +193,9 @@ const COMBINED = ['anyOf', 'oneOf', 'allOf', '$ref']
  * oneOf, allOf, or anyOf at the top level" and "It must match JSON Schema draft 2020-12", also of Claude on
  * Bedrock; for names of properties, `wire/property-names.ts`. Amazon Nova user guide,
  * "Troubleshooting tool calls": only `type`, `properties` and `required` at the root; pydantic/pydantic-ai
- * issue 1623: no `$defs`. Gemini API reference, `Schema`: `$ref` is `#` or begins with `#/$defs/`. Read
- * 2026-11-29.
+ * issue 1623: no `$defs`. Gemini API reference, `Schema`: `$ref` is `#` or begins with `#/$defs/`. Moonshot,
+ * "Moonshot Flavored JSON Schema" (MoonshotAI/walle), and its error "parameters.type is required and must be
+ * object". Read 2026-11-29 and 2026-11-30.
  */
 export const SCHEMA_RULES: Readonly<Record<SchemaVendor, SchemaRules>> = {
   openai: { arrayItems: true, notAtRoot: [...COMBINED, 'enum', 'not'] },
@@ -216,6 +208,31 @@ export const SCHEMA_RULES: Readonly<Record<SchemaVendor, SchemaRules>> = {
     withoutReferences: true,
   },
   gemini: { arrayItems: false, notAtRoot: [] },
+  moonshot: { arrayItems: false, notAtRoot: [...COMBINED, 'enum', 'not'], typed: true },
+}
+
+/** What a vendor of chat completions has of its own, beside the quirks of its preset. */
+export interface ChatVendor {
+  /** Its part for documents, by URL and as data; absent: it takes those of OpenAI, as data or by id only. */
+  readonly documents?: DocumentPart
+  readonly names?: NameRule
+  readonly callIds?: CallIdRule
+  readonly schemas?: SchemaRules
+}
+
+/**
+ * The presets with such differences.
+ *
+ * Sources: OpenAI, "File inputs" (an external file URL is not supported by chat completions); OpenRouter,
+ * "PDF Inputs"; Mistral, "Document QnA", and the part as AI SDK's provider sends it, and its error "Tool call
+ * id was … but must be a-z, A-Z, 0-9, with a length of 9"; Perplexity, "File attachments" (a URL, or base64
+ * without a prefix). Read 2026-11-29 and 2026-11-30.
+ */
+export const CHAT_VENDORS: Readonly<Record<string, ChatVendor>> = {
+  openrouter: { documents: 'file' },
+  mistral: { documents: 'document_url', callIds: { taken: /^[A-Za-z0-9]{9}$/, length: 9 } },
+  moonshot: { names: TOOL_NAMES.moonshot, schemas: SCHEMA_RULES.moonshot },
+  perplexity: { documents: 'file_url' },
 }
 
 /**

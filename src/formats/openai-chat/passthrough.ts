@@ -21,9 +21,10 @@ import type { EncodeContext, StreamWatcher, WatchedRequest, ReplyFacts } from '.
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes as bytesAfter } from '../wire/frames/sized-text.js'
 import { hasNoArguments } from '../wire/json/no-arguments.js'
+import { parseExact } from '../wire/json/exact-numbers.js'
 import type { Edit } from '../wire/json/splice.js'
 import { largeEdit } from '../wire/json/write-json.js'
-import { wireCallId } from '../wire/openai/tools.js'
+import { wireCallId, type CallIdRule } from '../wire/openai/tools.js'
 import { withheldEdits } from '../wire/openai/withheld-fields.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
@@ -298,6 +299,25 @@ function message(item: JsonObject, foreign: readonly string[]): JsonObject | nul
   if (content !== null) set['content'] = content.length === 0 ? '' : content
   const rest = own(item, foreign)
   return rest === null && Object.keys(set).length === 0 ? null : { ...(rest ?? item), ...set }
+}
+
+/** The edit that gives calls, which other models may have made, ids that a vendor takes. */
+export function callIdEdit(body: JsonObject, edits: readonly Edit[], rule: CallIdRule): Edit[] {
+  const edit = edits.findLast(({ key }) => key === 'messages')
+  const sent = edit?.value ?? (typeof edit?.json === 'string' ? parseExact(edit.json) : body['messages'])
+  const messages = changed(arrayOf(sent), (item) => {
+    const set: JsonObject = {}
+    const id = stringOf(item['tool_call_id'])
+    if (id !== undefined && !rule.taken.test(id)) set['tool_call_id'] = wireCallId(id, MAX_CALL_ID, rule)
+    const calls = changed(arrayOf(item['tool_calls']), (each) => {
+      const own = stringOf(each['id'])
+      if (own === undefined || rule.taken.test(own)) return null
+      return { ...each, id: wireCallId(own, MAX_CALL_ID, rule) }
+    })
+    if (calls !== null) set['tool_calls'] = calls
+    return Object.keys(set).length === 0 ? null : { ...item, ...set }
+  })
+  return messages === null ? [] : [largeEdit('messages', messages)]
 }
 
 function call(item: JsonObject): JsonObject | null {

@@ -3,10 +3,11 @@
  * takes is not changed; a changed one allows the same values unless the change is reported.
  */
 import { referenced, SchemaBudget } from '../chat/json-schema.js'
-import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
 import { LISTS, MAPS, MAX_DEPTH, SINGLE } from '../chat/schema-keywords.js'
 import { withDefinitions } from './schema-references.js'
 import { hasObjectRoot, rootObject, strictSchema, type StrictSchema } from './strict-schema.js'
+import { ANY_VALUE, withBareUnion, withOneMapOfDefinitions, withType } from './typed-schema.js'
 
 /** What a vendor requires of a schema, beside draft 2020-12. */
 export interface SchemaRules {
@@ -18,6 +19,8 @@ export interface SchemaRules {
   readonly onlyAtRoot?: readonly string[]
   /** It takes no definitions: references are replaced by what they refer to. */
   readonly withoutReferences?: true
+  /** Every schema states its type, and unions and references have no keywords beside them. */
+  readonly typed?: true
 }
 
 /** Receives the path of a schema that allows more values than before. */
@@ -54,7 +57,8 @@ export function fitSchema(
   // OpenAI and Gemini take references to definitions only; others could lose their targets below.
   const plain = withDefinitions(schema, { budget, report })
   const whole = rules.withoutReferences === true ? inlined(plain, { root: plain, budget, report }) : plain
-  const fitted = fit(whole, { rules, report, depth: 0 })
+  const inner = fit(whole, { rules, report, budget, depth: 0 })
+  const fitted = rules.typed === true ? withOneMapOfDefinitions(inner) : inner
   if (rules.notAtRoot.length === 0) return fitted
   const isRefused = rules.notAtRoot.some((key) => fitted[key] !== undefined)
   if (isRefused) report()
@@ -149,12 +153,16 @@ function inlined(schema: JsonObject, context: Inlining): JsonObject {
 interface FitContext {
   readonly rules: SchemaRules
   readonly report: () => void
+  readonly budget: SchemaBudget
   readonly depth: number
 }
 
-function fit(schema: JsonObject, context: FitContext): JsonObject {
+function fit(given: JsonObject, context: FitContext): JsonObject {
   const { rules, report, depth } = context
-  if (depth > MAX_DEPTH) return schema
+  if (depth > MAX_DEPTH) return given
+  // The keywords at the root are those of the object that `rootObject` makes of it.
+  const isTyped = rules.typed === true && depth > 0
+  const schema = isTyped ? withBareUnion(given, context) : given
   let out: JsonObject | null = null
   for (const [key, value] of Object.entries(schema)) {
     const changed = fitMember(key, value, { ...context, depth: depth + 1 })
@@ -162,11 +170,19 @@ function fit(schema: JsonObject, context: FitContext): JsonObject {
     out ??= { ...schema }
     out[key] = changed
   }
-  return withItems(withCurrentKeywords(withKnownValues(out ?? schema, report)), rules)
+  const current = withItems(withCurrentKeywords(withKnownValues(out ?? schema, report)), rules)
+  return isTyped ? withType(current) : current
 }
 
 function fitMember(key: string, value: JsonValue | undefined, context: FitContext): JsonValue | undefined {
-  const one = (each: JsonValue): JsonValue => (isObject(each) ? fit(each, context) : each)
+  const isTyped = context.rules.typed === true
+  // Additional properties without a rule may be of any type.
+  if (isTyped && key === 'additionalProperties' && Object.keys(objectOf(value)).length === 0) return value
+  const one = (each: JsonValue): JsonValue => {
+    if (isObject(each)) return fit(each, context)
+    return each === true && isTyped ? ANY_VALUE : each
+  }
+  if (isTyped && key === 'items' && value === true) return ANY_VALUE
   if (Array.isArray(value) && LISTS.has(key)) {
     const list = value.map(one)
     return list.some((each, at) => each !== value[at]) ? list : value

@@ -13,8 +13,8 @@ export interface NameRule {
   readonly refused: RegExp
   /** UTF-16 units. */
   readonly maxLength: number
-  /** The first character must be a letter or `_`. */
-  readonly letterFirst?: true
+  /** How a name begins, and what is put before one that begins otherwise; absent: with any character. */
+  readonly start?: { readonly taken: RegExp; readonly before: string }
 }
 
 const MAX_NAME = 512
@@ -31,11 +31,12 @@ export function toolName(value: unknown, path: string): string {
 
 /**
  * A name that the vendor takes: the same one if it does. It depends only on the name, and includes its hash
- * if more than a leading `_` is changed, so that different names stay different.
+ * if more than its start is changed, so that different names stay different.
  */
 export function wireName(name: string, rule: NameRule): string {
   const plain = name.replace(rule.refused, '_')
-  const whole = rule.letterFirst === true && !/^[A-Za-z_]/.test(plain) ? `_${plain}` : plain
+  const { start } = rule
+  const whole = start === undefined || start.taken.test(plain) ? plain : `${start.before}${plain}`
   if (plain === name && whole.length <= rule.maxLength) return whole
   return `${whole.slice(0, rule.maxLength - HASH)}_${shortHash(name)}`
 }

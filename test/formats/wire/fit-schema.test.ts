@@ -45,6 +45,65 @@ void t.test('OpenAI gets arrays with items and an object as root', (t) => {
   t.end()
 })
 
+const ANY = ['string', 'number', 'boolean', 'object', 'array', 'null']
+
+/** Schemas of properties, as Moonshot takes them. */
+const TYPED: readonly (readonly [name: string, given: JsonObject | true, sent: JsonObject, lost?: true])[] = [
+  ['values of one type', { enum: ['a', 'b'] }, { type: 'string', enum: ['a', 'b'] }],
+  ['values of two types', { enum: [1, 'a'] }, { type: ['integer', 'string'], enum: [1, 'a'] }],
+  ['a constant', { const: 1.5 }, { type: 'number', const: 1.5 }],
+  ['a pattern', { pattern: '^a' }, { type: 'string', pattern: '^a' }],
+  ['an object', { properties: {} }, { type: 'object', properties: {} }],
+  ['items', { type: 'array', items: {} }, { type: 'array', items: { type: ANY } }],
+  ['nothing', {}, { type: ANY }],
+  ['true', true, { type: ANY }],
+  ['null that the type excludes', { type: 'string', enum: ['a', null] }, { type: 'string', enum: ['a'] }],
+  [
+    'a type beside a union',
+    {
+      type: 'object',
+      properties: { a: {} },
+      description: 'd',
+      anyOf: [{ required: ['a'] }, { type: 'object' }],
+    },
+    {
+      description: 'd',
+      anyOf: [
+        { type: 'object', properties: { a: { type: ANY } }, required: ['a'] },
+        { type: 'object', properties: { a: { type: ANY } } },
+      ],
+    },
+  ],
+  [
+    'a reference with keywords beside it',
+    { $ref: '#/definitions/D', minLength: 4, title: 'D' },
+    { $ref: '#/$defs/D', title: 'D' },
+    true,
+  ],
+  ['a list of one schema', { allOf: [{ $ref: '#/definitions/D' }] }, { $ref: '#/$defs/D' }],
+  [
+    'oneOf',
+    { oneOf: [{ const: 'a' }, {}] },
+    { anyOf: [{ type: 'string', const: 'a' }, { type: ANY }] },
+    true,
+  ],
+  [
+    'additional properties',
+    { type: 'object', additionalProperties: {} },
+    { type: 'object', additionalProperties: {} },
+  ],
+]
+
+for (const [name, given, sent, lost] of TYPED) {
+  void t.test(`Moonshot gets schemas with their types: ${name}`, (t) => {
+    const schema = { type: 'object', properties: { p: given }, definitions: { D: { type: 'string' } } }
+    const root = { type: 'object', properties: { p: sent }, $defs: { D: { type: 'string' } } }
+    t.same(fitted(schema, 'moonshot'), [root, lost === true ? ['tools.parameters'] : []])
+    t.equal(fitted(root, 'moonshot')[0].properties, root.properties, 'such a schema stays')
+    t.end()
+  })
+}
+
 void t.test('tuples and bounds of earlier drafts become those of draft 2020-12', (t) => {
   for (const vendor of ['openai', 'anthropic', 'bedrock'] as const) {
     const pair = { type: 'array', items: [{ type: 'string' }, { type: 'number' }] }

@@ -19,7 +19,7 @@ import type {
   UserPart,
 } from '../../chat/request.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
-import { SCHEMA_RULES, TOOL_NAMES, type DocumentPart } from '../../vendors.js'
+import { SCHEMA_RULES, TOOL_NAMES, type ChatVendor } from '../../vendors.js'
 import { fitReplySchema, fitSchema } from '../../wire/fit-schema.js'
 import { bucketRefusal, dataUrlOf, isBucketUrl, mediaOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
@@ -31,6 +31,8 @@ import { FIELDS } from '../fields.js'
 import { SERVICE_TIERS, MAX_CALL_ID } from '../constants.js'
 import { effortFor, isDefaultValue, outputLimitField, accepts, acceptsStop } from '../model-rules.js'
 import { signatureOut } from '../reasoning-state.js'
+
+const OPENAI: ChatVendor = {}
 
 /** Fields of this format in `request.rest`. Other fields there belong to other formats. */
 const OWN = new Set([
@@ -48,15 +50,15 @@ const OWN = new Set([
 
 /**
  * The body for an upstream of this format. Throws `GatewayError(untranslatable)`; reports to `losses`.
- * `documents` is the vendor's own part for documents; absent: it takes those of OpenAI.
+ * `vendor` has the differences of a vendor other than OpenAI.
  */
 export function encodeRequest(
   request: ChatRequest,
   model: ModelFacts,
   losses: Losses,
-  documents?: DocumentPart,
+  vendor: ChatVendor = OPENAI,
 ): JsonObject {
-  const context = { model, losses, documents }
+  const context = { model, losses, vendor }
   const messages = encodeMessages(request.messages, context)
   const last = messages.at(-1)
   if (request.prefix === true && last !== undefined) last['prefix'] = true
@@ -65,7 +67,7 @@ export function encodeRequest(
     body['stream'] = true
     body['stream_options'] = { include_usage: true }
   }
-  encodeTools(request, body, losses)
+  encodeTools(request, body, context)
   const effort = encodeEffort(request, body, context)
   encodeSampling(request, { body, effort }, context)
   encodeOutput(request, body, context)
@@ -73,11 +75,11 @@ export function encodeRequest(
   return body
 }
 
-function encodeTools(request: ChatRequest, body: JsonObject, losses: Losses): void {
+function encodeTools(request: ChatRequest, body: JsonObject, context: MessageContext): void {
   const { toolChoice, tools, parallelToolCalls } = request
   // Upstreams refuse a choice without tools.
   if (tools.length === 0) return
-  body['tools'] = tools.map((tool) => encodeTool(tool, losses))
+  body['tools'] = tools.map((tool) => encodeTool(tool, context))
   if (toolChoice !== undefined) {
     body['tool_choice'] = encodeChoice(toolChoice, tools, {
       named: (type, name) => ({ type, [type]: { name } }),
@@ -87,7 +89,7 @@ function encodeTools(request: ChatRequest, body: JsonObject, losses: Losses): vo
   if (parallelToolCalls !== undefined) body['parallel_tool_calls'] = parallelToolCalls
 }
 
-function encodeTool(tool: Tool, losses: Losses): JsonObject {
+function encodeTool(tool: Tool, { losses, vendor }: MessageContext): JsonObject {
   const inner: JsonObject = { name: tool.name }
   if (tool.description !== undefined) inner['description'] = tool.description
   if (tool.custom !== undefined) {
@@ -95,7 +97,7 @@ function encodeTool(tool: Tool, losses: Losses): JsonObject {
     return { type: 'custom', custom: inner }
   }
   if (tool.parameters !== undefined) {
-    inner['parameters'] = fitSchema(tool.parameters, SCHEMA_RULES.openai, { losses })
+    inner['parameters'] = fitSchema(tool.parameters, vendor.schemas ?? SCHEMA_RULES.openai, { losses })
   }
   if (tool.strict !== undefined) inner['strict'] = tool.strict
   return { type: 'function', function: inner }
@@ -143,14 +145,18 @@ function encodeSampling(
 
 const OPTIONS = fieldsFor(FIELDS, 'verbosity', 'userId', 'serviceTier')
 
-function encodeOutput(request: ChatRequest, body: JsonObject, { model, losses }: EncodeContext): void {
+function encodeOutput(
+  request: ChatRequest,
+  body: JsonObject,
+  { model, losses, vendor }: MessageContext,
+): void {
   const limit = request.maxOutputTokens
   if (limit !== undefined) body[outputLimitField(model)] = limit
   if (acceptsStop(request.stop, model) && request.stop !== undefined) {
     body['stop'] = stopOf(request.stop, model)
   }
   if (request.responseFormat !== undefined) {
-    body['response_format'] = encodeFormat(request.responseFormat, losses)
+    body['response_format'] = encodeFormat(request.responseFormat, { losses, vendor })
   }
   writeFields(request, OPTIONS, {
     body,
@@ -171,12 +177,15 @@ function stopOf(stop: string[], { family }: ModelFacts): string[] {
   )
 }
 
-function encodeFormat(format: ResponseFormat, losses: Losses): JsonObject {
+function encodeFormat(
+  format: ResponseFormat,
+  { losses, vendor }: Pick<MessageContext, 'losses' | 'vendor'>,
+): JsonObject {
   if (format.type === 'text') return { type: 'text' }
   if (format.type === 'json-object') return { type: 'json_object' }
   const inner: JsonObject = {
     name: wireName(format.name, TOOL_NAMES.openai),
-    schema: fitReplySchema(format.schema, SCHEMA_RULES.openai, losses),
+    schema: fitReplySchema(format.schema, vendor.schemas ?? SCHEMA_RULES.openai, losses),
   }
   if (format.description !== undefined) inner['description'] = format.description
   if (format.strict !== undefined) inner['strict'] = format.strict
@@ -192,7 +201,7 @@ function encodeRest({ rest }: ChatRequest, body: JsonObject, losses: Losses): vo
 
 /** What messages are encoded for. */
 interface MessageContext extends EncodeContext {
-  readonly documents: DocumentPart | undefined
+  readonly vendor: ChatVendor
 }
 
 /**
@@ -274,7 +283,8 @@ function address(source: MediaSource, path: string, what: string): string {
 }
 
 function file(part: FilePart, index: number, context: MessageContext): JsonObject {
-  const { losses, documents } = context
+  const { losses, vendor } = context
+  const { documents } = vendor
   const { source } = part
   const media = mediaPart(part, `messages[${index}].content`, context)
   if (media !== null) return media
@@ -334,7 +344,7 @@ function encodeAssistant(
   message: Extract<Message, { role: 'assistant' }>,
   context: MessageContext,
 ): JsonObject | null {
-  const { model, losses } = context
+  const { losses } = context
   const texts: TextPart[] = []
   let thoughts = ''
   const out: JsonObject = { role: 'assistant' }
@@ -355,7 +365,7 @@ function encodeAssistant(
   out['content'] = bare ? null : content(texts, message.index, context)
   if (thoughts !== '') out['reasoning_content'] = thoughts
   if (message.toolCalls.length > 0)
-    out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, model, losses))
+    out['tool_calls'] = message.toolCalls.map((call) => encodeCall(call, context))
   return out
 }
 
@@ -363,8 +373,8 @@ function isEmpty(part: TextPart): boolean {
   return part.textBytes === undefined && part.text === ''
 }
 
-function encodeCall(call: ToolCall, model: ModelFacts, losses: Losses): JsonObject {
-  const id = wireCallId(call.id, MAX_CALL_ID)
+function encodeCall(call: ToolCall, { model, losses, vendor }: MessageContext): JsonObject {
+  const id = wireCallId(call.id, MAX_CALL_ID, vendor.callIds)
   const { name } = call
   const out: JsonObject =
     call.custom === true
@@ -388,14 +398,14 @@ function encodeResult(
   out: JsonObject[],
   context: MessageContext,
 ): JsonObject[] {
-  const { losses } = context
+  const { losses, vendor } = context
   const texts = message.parts.filter((part) => part.type === 'text')
   const media = message.parts.filter((part) => part.type !== 'text')
   if (message.isError === true) losses.drop('messages.is_error', 'no-equivalent')
   if (media.length > 0) losses.drop('messages.tool_content', 'approximated')
   out.push({
     role: 'tool',
-    tool_call_id: wireCallId(message.callId, MAX_CALL_ID),
+    tool_call_id: wireCallId(message.callId, MAX_CALL_ID, vendor.callIds),
     content: content(texts, message.index, context),
   })
   return media.map((part) => encodePart(part, message.index, context))

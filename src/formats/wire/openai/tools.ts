@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from '../../../base/json.js'
 import type { ChatRequest, Tool, ToolChoice } from '../../chat/request.js'
 import { boolean, finiteObject, given, string } from '../json/check-fields.js'
-import { shortHash } from '../sha256.js'
+import { sha256Hex, shortHash } from '../sha256.js'
 import { toolName, wireName, type NameRule } from '../tool-names.js'
 
 /** OpenAI accepts at most 128; other upstreams of the formats accept more. */
@@ -74,12 +74,22 @@ export function encodeChoice(
   }
 }
 
+/** The ids of calls that a vendor takes, all of one length. */
+export interface CallIdRule {
+  readonly taken: RegExp
+  /** At most 9: the digits of a hash that is a safe integer. */
+  readonly length: number
+}
+
 /**
- * An id of at most `max` characters. The same id always gives the same result, for a call and for its tool
- * result.
+ * An id of at most `max` characters, or one that the vendor takes. The same id always gives the same result,
+ * for a call and for its tool result.
  */
-export function wireCallId(id: string, max: number): string {
-  return id.length <= max ? id : `${id.slice(0, max - 9)}_${shortHash(id)}`
+export function wireCallId(id: string, max: number, rule?: CallIdRule): string {
+  if (rule === undefined) return id.length <= max ? id : `${id.slice(0, max - 9)}_${shortHash(id)}`
+  if (rule.taken.test(id)) return id
+  const digits = Number.parseInt(sha256Hex(id).slice(0, 11), 16).toString(36)
+  return digits.padStart(rule.length, '0').slice(-rule.length)
 }
 
 /**
