@@ -142,10 +142,15 @@ const MAX_NAMED = 20
 function modelNotes(config: Config, catalogue: Catalogue): string[] {
   const router = createRouter(config)
   const notes: string[] = []
+  const named = new Set(
+    config.routes.flatMap(({ targets, fallback }) => {
+      return [...targets, ...fallback].map(({ upstream, model }) => `${upstream}\0${model ?? ''}`)
+    }),
+  )
   for (const { name, models } of Object.values(config.upstreams)) {
     for (const { id } of models) {
       const routes = router.all(id).flatMap(({ targets, fallback }) => [...targets, ...fallback])
-      if (routes.some(({ upstream }) => upstream.name === name)) continue
+      if (routes.some(({ upstream }) => upstream.name === name) || named.has(`${name}\0${id}`)) continue
       notes.push(`no route leads to upstream ${name} for its model ${id}: clients do not see it`)
     }
   }

@@ -30,10 +30,23 @@ export interface YamlFile {
   readonly value: unknown
   readonly errors: ConfigProblem[]
   readonly locate: (finding: Finding) => ConfigProblem
+  /** Keys that their map has again further down, with `keepsLast`. */
+  readonly repeated: readonly RepeatedKey[]
 }
 
-/** The file's value, or its syntax errors. `text` may contain `${NAME}` anywhere. Never throws. */
-export function parseYaml(file: string, text: string): YamlFile {
+/** A key that its map has again: lines of the first value, which does not count, and of the one that does. */
+export interface RepeatedKey {
+  readonly path: Path
+  readonly line: number
+  readonly again: number
+}
+
+/**
+ * The file's value, or its syntax errors. `text` may contain `${NAME}` anywhere. Never throws.
+ * `keepsLast`: of equal keys of a map the last one counts, as other readers of YAML have it; else they are
+ * errors.
+ */
+export function parseYaml(file: string, text: string, { keepsLast = false } = {}): YamlFile {
   const lines = new LineCounter()
   const at = (offset: number, { path, message, suggestion = null }: Finding): ConfigProblem => {
     const { line, col } = lines.linePos(offset)
@@ -50,7 +63,7 @@ export function parseYaml(file: string, text: string): YamlFile {
     document = parseDocument(shielded(text), {
       schema: 'core',
       version: '1.2',
-      uniqueKeys: true,
+      uniqueKeys: !keepsLast,
       prettyErrors: false,
       logLevel: 'error',
       lineCounter: lines,
@@ -59,13 +72,16 @@ export function parseYaml(file: string, text: string): YamlFile {
       syntaxProblem(offset, message),
     )
     if (errors.length === 0 && document.contents === null) errors.push(syntaxProblem(0, 'the file is empty'))
-    if (errors.length > 0) return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate }
+    if (errors.length > 0) {
+      return { value: null, errors: errors.slice(0, MAX_PROBLEMS), locate, repeated: [] }
+    }
     unshield(document)
-    return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate }
+    const repeated = keepsLast ? withoutRepeated(document.contents, [], lines) : []
+    return { value: document.toJS({ maxAliasCount: MAX_ALIASES }), errors, locate, repeated }
   } catch {
     // The parser throws on nesting thousands of levels deep and on aliases that multiply.
     const message = 'is not valid YAML: too deeply nested, or too many aliases'
-    return { value: null, errors: [syntaxProblem(0, message)], locate }
+    return { value: null, errors: [syntaxProblem(0, message)], locate, repeated: [] }
   }
 }
 
@@ -203,6 +219,29 @@ function duplicateKeys(document: Document.Parsed, lines: LineCounter): [number, 
   function lineOf(offset: number): number {
     return lines.linePos(offset).line
   }
+}
+
+/** Removes the pairs whose key the map has again further down. */
+function withoutRepeated(node: unknown, path: Path, lines: LineCounter): RepeatedKey[] {
+  if (isSeq(node)) return node.items.flatMap((each, at) => withoutRepeated(each, [...path, at], lines))
+  if (!isMap(node)) return []
+  const lineOf = (key: unknown): number => lines.linePos(startOf(key) ?? 0).line
+  const last = new Map(node.items.map((pair) => [isScalar(pair.key) ? pair.key.value : pair, pair]))
+  const repeated: RepeatedKey[] = []
+  for (const pair of node.items) {
+    const { key } = pair
+    const counts = last.get(isScalar(key) ? key.value : pair)
+    if (counts === undefined || counts === pair) continue
+    const name = isScalar(key) ? String(key.value) : ''
+    repeated.push({ path: [...path, name], line: lineOf(key), again: lineOf(counts.key) })
+  }
+  node.items = [...last.values()]
+  return [
+    ...repeated,
+    ...node.items.flatMap(({ key, value }) => {
+      return withoutRepeated(value, [...path, isScalar(key) ? String(key.value) : ''], lines)
+    }),
+  ]
 }
 
 function duplicateText(key: string, first: number, again: number): string {

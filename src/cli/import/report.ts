@@ -34,13 +34,20 @@ export interface ValuePlace {
   readonly file?: string
 }
 
+/** The configuration whose values are reported. */
+interface ReportedSource {
+  readonly locate: (path: Path) => ValuePlace
+  /** Keys that do not count, since their map has them again. */
+  readonly repeated: readonly { path: Path; line: number; again: number; file?: string }[]
+}
+
 /** Collects the outcomes of the values of one configuration. */
 export class ImportReport {
   private readonly claims = new Map<string, Claim>()
-  private readonly locate: (path: Path) => ValuePlace
+  private readonly source: ReportedSource
 
-  constructor(locate: (path: Path) => ValuePlace) {
-    this.locate = locate
+  constructor(source: ReportedSource) {
+    this.source = source
   }
 
   /** Names the outcome of a value and of all in it that has no claim of its own. The last claim counts. */
@@ -102,10 +109,18 @@ export class ImportReport {
       const isWhole = under.get(claim) === paths.length
       return (isWhole ? [claim.path] : paths).map((path) => this.item(path, claim))
     })
-    return items
+    return [...items, ...this.repeatedItems()]
       .map((item, at) => ({ item, at }))
       .sort((a, b) => rank(a.item) - rank(b.item) || a.item.line - b.item.line || a.at - b.at)
       .map(({ item }) => item)
+  }
+
+  /** The values that do not count. Their paths are those of the values that do, so that the line is added. */
+  private repeatedItems(): ReportItem[] {
+    return this.source.repeated.map(({ path, line, again, file }) => ({
+      ...{ line, path: `${pathText(path)} (line ${line})`, outcome: 'ignored', to: null },
+      ...{ note: `the same key is in line ${again}, which counts`, ...(file === undefined ? {} : { file }) },
+    }))
   }
 
   /** The claims of a value and of those that contain it, the outermost first. */
@@ -119,7 +134,7 @@ export class ImportReport {
   }
 
   private item(path: Path, { outcome, to, note }: Omit<Claim, 'path'>): ReportItem {
-    const { line, file } = this.locate(path)
+    const { line, file } = this.source.locate(path)
     return { line, path: pathText(path), outcome, to, note, ...(file === undefined ? {} : { file }) }
   }
 }

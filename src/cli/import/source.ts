@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import type { ConfigProblem, Path } from '../../config/config-problem.js'
-import { parseYaml, type YamlFile } from '../../config/yaml.js'
+import { parseYaml, type RepeatedKey, type YamlFile } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { codeWithAdvice } from '../../store/file-access.js'
 import type { ValuePlace } from './report.js'
@@ -14,6 +14,8 @@ export class InvalidSource extends Error {}
 export interface ImportSource {
   readonly value: JsonObject
   readonly locate: (path: Path) => ValuePlace
+  /** Keys that do not count, since their map has them again. */
+  readonly repeated: readonly (RepeatedKey & { readonly file?: string })[]
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -22,7 +24,7 @@ const MAX_FILES = 100
 /** Throws `InvalidSource`. */
 export function readSource(file: string): ImportSource {
   const { value, yaml } = parsed(file)
-  return { value, locate: (path) => ({ line: lineOf(yaml, path) }) }
+  return { value, locate: (path) => ({ line: lineOf(yaml, path) }), repeated: yaml.repeated }
 }
 
 /**
@@ -33,12 +35,14 @@ export function readWithIncludes(file: string): ImportSource {
   const main = parsed(file)
   const value: JsonObject = { ...main.value }
   const origins: Origin[] = []
+  const repeated: ImportSource['repeated'][number][] = [...main.yaml.repeated]
   const names = Array.isArray(main.value['include']) ? main.value['include'] : []
   for (const [at, name] of names.slice(0, MAX_FILES).entries()) {
     if (typeof name !== 'string' || name === '') {
       throw new InvalidSource(`${file}:${lineOf(main.yaml, ['include', at])}:1: must be the path of a file`)
     }
     const included = parsed(isAbsolute(name) ? name : join(dirname(file), name))
+    repeated.push(...included.yaml.repeated.map((each) => ({ ...each, file: name })))
     for (const [key, each] of Object.entries(included.value)) {
       const own = value[key]
       const isAppended = Array.isArray(own) && Array.isArray(each)
@@ -47,7 +51,7 @@ export function readWithIncludes(file: string): ImportSource {
       origins.push({ key, from, file: name, yaml: included.yaml })
     }
   }
-  return { value, locate: (path) => placeOf(path, main.yaml, origins) }
+  return { value, locate: (path) => placeOf(path, main.yaml, origins), repeated }
 }
 
 /** What an included file adds: a key, or the entries of a list from an index on. */
@@ -83,7 +87,7 @@ function parsed(file: string): { readonly value: JsonObject; readonly yaml: Yaml
     if (error instanceof InvalidSource) throw error
     throw new InvalidSource(`${file}:1:1: cannot be read (${codeWithAdvice(error)})`)
   }
-  const yaml = parseYaml(file, text)
+  const yaml = parseYaml(file, text, { keepsLast: true })
   const [problem] = yaml.errors
   if (problem !== undefined) throw new InvalidSource(problemLine(problem))
   if (!isObject(yaml.value)) throw new InvalidSource(`${file}:1:1: must be a map`)

@@ -27,9 +27,12 @@ const ENV: Record<string, string> = Object.fromEntries(
     ...['OPENAI', 'ANTHROPIC', 'GEMINI', 'AZURE', 'GROQ', 'MISTRAL', 'XAI', 'OPENROUTER'].map(
       (vendor) => `${vendor}_API_KEY`,
     ),
+    ...['COHERE_API_KEY', 'HF_TOKEN', 'FIREWORKS_API_KEY', 'SNOWFLAKE_JWT', 'WATSONX_API_KEY'],
     'SHARED_OPENAI_KEY',
   ].map((name) => [name, `${name.toLowerCase()}-value`]),
 )
+ENV['TEAM_MODEL_NAME'] = 'house'
+ENV['TEAM_MODEL'] = 'openai/house-7b'
 
 /** Configurations, and the models to request. */
 const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
@@ -45,6 +48,10 @@ const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   'effort-names': ['think-hard', 'think-little', 'Team Assistant'],
   includes: ['groq-fast', 'mistral-small'],
   media: ['searcher'],
+  'public-files': [
+    ...['house', 'portal-address', 'answers', 'command', 'automatic', 'routed', 'short-name', 'snow'],
+    ...['watson', 'groq/llama-3.3-70b-versatile', 'claude-haiku-4-5'],
+  ],
 }
 
 function keysFile(): string {
@@ -77,7 +84,7 @@ for (const [name, models] of Object.entries(CONFIGURATIONS)) {
     const file = join(FOLDER, `${name}.yaml`)
     const made = await imported(t, ['litellm', file, '--keys', keysFile()], ENV)
     t.equal(made.status, 0, made.err)
-    const own: unknown = parse(readFileSync(file, 'utf8'))
+    const own: unknown = parse(readFileSync(file, 'utf8'), { uniqueKeys: false })
     if (name !== 'includes' && name !== 'fallbacks') checkCoverage(t, own, made)
     const variables = { ...ENV, ...dotenv(made.folder) }
     const config = join(made.folder, 'gateway.yaml')
@@ -271,6 +278,62 @@ void t.test('pictures, sound and prices by number', async (t) => {
   })
   const routes = isObject(gateway) ? arrayOf(gateway['routes']).filter(isObject) : []
   t.strictSame(arrayOf(routes[0]?.['fallback']).length, 1, 'no fallback to a model that converses')
+})
+
+void t.test('files as the public has them', async (t) => {
+  const made = await imported(t, ['litellm', join(FOLDER, 'public-files.yaml')], ENV)
+  for (const [path, wanted] of Object.entries({
+    'model_list[0].model_name': 'changed',
+    'model_list[0].litellm_params.model': 'changed',
+    'model_list[0].litellm_params.max_tokens': 'carried',
+    'model_list[0].litellm_params.rpm': 'changed',
+    'model_list[1]': 'not_carried',
+    'model_list[2]': 'not_carried',
+    'model_list[3].litellm_params.api_base': 'carried',
+    'model_list[5]': 'not_carried',
+    'model_list[11].litellm_params.api_key': 'changed',
+    'model_list[12].litellm_params.model': 'changed',
+    'litellm_settings (line 44)': 'ignored',
+    'litellm_settings.num_retries': 'carried',
+    'general_settings.max_budget': 'not_carried',
+    'general_settings.num_retries': 'not_carried',
+    'general_settings.disable_spend_logs': 'ignored',
+  })) {
+    t.strictSame(outcomesAt(made, path), [wanted], path)
+  }
+  t.match(parse(readFileSync(join(made.folder, 'gateway.yaml'), 'utf8')), {
+    upstreams: {
+      azure: { base_url: 'https://office.openai.azure.com', api_version: '2024-10-21' },
+      'openai-responses': { dialect: 'openai-responses', base_url: 'https://api.openai.com/v1' },
+      snowflake: { base_url: 'https://acc.snowflakecomputing.com/api/v2/cortex/v1' },
+      watsonx: { base_url: 'https://eu-de.ml.cloud.ibm.com/ml/gateway/v1' },
+    },
+    routes: [
+      {
+        model: 'house',
+        targets: [{ model: 'house-7b', defaults: { max_tokens: 4096 } }],
+        retry: { attempts: 5 },
+      },
+      { model: 'portal-address', targets: [{ upstream: 'azure', model: 'prod' }] },
+      { model: 'answers', targets: [{ upstream: 'openai-responses', model: 'gpt-5.4' }] },
+      { model: 'command', targets: [{ upstream: 'cohere', model: 'command-r-plus' }] },
+      { model: 'automatic', targets: [{ upstream: 'openrouter', model: 'openrouter/auto' }] },
+      { model: 'routed', targets: [{ model: 'meta-llama/Llama-4-Scout-17B-16E-Instruct:groq' }] },
+      { model: 'short-name', targets: [{ model: 'accounts/fireworks/models/kimi-k2-instruct' }] },
+    ],
+  })
+  const models = arrayOf(made.summary['models']).filter(isObject)
+  t.match(
+    models.find(({ name }) => name === '*'),
+    { match: 'any', status: 'ready' },
+    'the models of all vendors',
+  )
+  t.match(
+    models.find(({ name }) => name === 'groq/*'),
+    { match: 'prefix', targets: [{ upstream: 'groq' }] },
+  )
+  const alone = await imported(t, ['litellm', join(FOLDER, 'public-files.yaml')], {})
+  t.strictSame(outcomesAt(alone, 'model_list[12]'), ['not_carried'], 'no variable of a vendor is set')
 })
 
 void t.test('end users have the budget of each in the new configuration', async (t) => {

@@ -57,18 +57,21 @@ export function addressed(parts: AddressParts): Addressed {
 }
 
 function openAi(parts: AddressParts): Addressed {
-  const { vendor, model } = parts
+  const { vendor } = parts
+  const [, isResponses, model = ''] = /^(responses\/)?(.*)$/s.exec(parts.model) ?? []
   const address = ownAddress(parts)
   const isOwn = address !== null && !/^https:\/\/api\.openai\.com(?:\/v1)?$/.test(address.text)
   const key = credential(parts, { isNeeded: !isOwn })
   const completions = vendor.isCompletion === true ? { completions: true } : {}
   if (!isOwn) {
-    const values = { dialect: 'openai', base_url: 'https://api.openai.com/v1', ...key.values, ...completions }
-    return { label: 'openai', values, variables: key.variables, model, deployment: null }
+    const dialect = isResponses === undefined ? 'openai' : 'openai-responses'
+    const values = { dialect, base_url: 'https://api.openai.com/v1', ...key.values, ...completions }
+    return { label: dialect, values, variables: key.variables, model, deployment: null }
   }
-  const base = address.text.replace(/\/(?:chat\/completions|completions|embeddings)$/, '')
-  const values = { dialect: 'openai-chat', base_url: base, ...key.values, ...completions, ...address.values }
-  return { label: 'openai-chat', values, variables: key.variables, model, deployment: null }
+  const base = address.text.replace(/\/(?:chat\/completions|completions|embeddings|responses)$/, '')
+  const dialect = isResponses === undefined ? 'openai-chat' : 'openai-responses'
+  const values = { dialect, base_url: base, ...key.values, ...completions, ...address.values }
+  return { label: dialect, values, variables: key.variables, model, deployment: null }
 }
 
 function dialectOf(parts: AddressParts, dialect: string, usual: string): Addressed {
@@ -188,7 +191,8 @@ function bedrock(parts: AddressParts): Addressed {
   return { label: 'bedrock', values, variables, model, deployment: null }
 }
 
-function azure(parts: AddressParts): Addressed {
+function azure(given: AddressParts): Addressed {
+  const parts = { ...given, params: withVersionOfAddress(given) }
   const { context, vendor, params, at, info } = parts
   const isFoundry = vendor.kind === 'azure_ai'
   const [, isResponses, deployment = parts.model] = /^(responses\/)?(.*)$/s.exec(parts.model) ?? []
@@ -214,6 +218,14 @@ function azure(parts: AddressParts): Addressed {
     ...(identity ?? key.values),
   }
   return { label: 'azure', values, variables: key.variables, model, deployment: isClaude ? null : deployment }
+}
+
+/** The portal of Azure shows an address with the version as its query: it becomes the member of that name. */
+function withVersionOfAddress({ params }: AddressParts): JsonObject {
+  const key = textAt(params, 'api_base') === '' ? 'base_url' : 'api_base'
+  const [, address, version] = /^([^?#]+)\?api-version=([\w.-]+)$/.exec(textAt(params, key)) ?? []
+  if (address === undefined || version === undefined) return params
+  return { ...params, [key]: address, api_version: params['api_version'] ?? version }
 }
 
 function apiVersion(parts: AddressParts): string | null {
@@ -259,11 +271,18 @@ function preset(parts: AddressParts): Addressed {
     address === null && variable !== undefined && isSet(context, variable) ? `\${${variable}}` : null
   const given = address?.text ?? fromEnv
   const end = vendor.addressEnd ?? ''
-  const base = given === null ? (vendor.address ?? null) : end === '' ? given : withVersion(given, end)
+  // LiteLLM speaks other protocols of watsonx and Snowflake, whose paths are below these.
+  const root = end.startsWith('/v') ? given : (given?.replace(/\/(?:api\/v2|ml)(?:\/.*)?$/, '') ?? null)
+  const base =
+    given === null ? (vendor.address ?? null) : end === '' ? given : withVersion(root ?? given, end)
   if (base === null && PRESETS[name].baseUrl === null) {
     throw new NotCarried(`the preset ${name} needs an address: add api_base`)
   }
   const key = credential(parts, { isNeeded: base === null })
+  if (name === 'watsonx' && parts.params['api_key'] !== undefined) {
+    const note = 'the model gateway takes an access token of IAM, which lasts an hour, not an API key'
+    context.report.changed([...parts.at, 'api_key'], 'upstreams.api_key', note)
+  }
   const isPrivate = address?.values ?? (fromEnv === null ? {} : { allow_private_address: true })
   const values = { preset: name, ...(base === null ? {} : { base_url: base }), ...key.values, ...isPrivate }
   return { label: name, values, variables: key.variables, model, deployment: null }

@@ -2,7 +2,7 @@
 import type { Path } from '../../../config/config-problem.js'
 import { isObject, type JsonObject, type JsonValue } from '../../../base/json.js'
 import type { ImportReport } from '../report.js'
-import type { ImportedSecrets } from '../secrets.js'
+import { variableOf, type ImportedSecrets } from '../secrets.js'
 import type { ImportedUpstreams } from './upstreams.js'
 
 /** The state of one import. */
@@ -33,6 +33,20 @@ export function isSet({ env, secrets }: Pick<ImportContext, 'env' | 'secrets'>, 
   return (secrets.get(name) ?? env[name] ?? '').trim() !== ''
 }
 
+/**
+ * The text itself; of a reference to a variable the value now, and the name of the variable; null if it has
+ * none.
+ */
+export function valueNow(
+  { env, secrets }: Pick<ImportContext, 'env' | 'secrets'>,
+  text: string,
+): { readonly text: string | null; readonly variable: string | null } {
+  const variable = variableOf(text)
+  if (variable === null) return { text, variable }
+  const value = (secrets.get(variable) ?? env[variable] ?? '').trim()
+  return { text: value === '' ? null : value, variable }
+}
+
 /** The map at a key; an empty one if there is none. */
 export function mapAt(value: JsonObject, key: string): JsonObject {
   const found = value[key]
@@ -59,13 +73,15 @@ export function textsIn(value: JsonValue | undefined): string[] {
 
 /** A number, also as text, from 0 on; null for anything else. */
 export function numberIn(value: JsonValue | undefined): number | null {
-  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  // LiteLLM's reader of YAML 1.1 takes 100_000 as a number.
+  const text = typeof value === 'string' ? value.trim().replace(/(\d)_(?=\d)/g, '$1') : ''
+  const number = text === '' ? value : Number(text)
   return typeof number === 'number' && Number.isFinite(number) && number >= 0 ? number : null
 }
 
-/** Whether a value is true, also as text. */
+/** Whether a value is true, also as text: `yes` and `on` are true in YAML 1.1, which LiteLLM reads. */
 export function isTrue(value: JsonValue | undefined): boolean {
-  return value === true || (typeof value === 'string' && /^true$/i.test(value))
+  return value === true || (typeof value === 'string' && /^(?:true|yes|on)$/i.test(value))
 }
 
 /** Ignores each of the keys that the map has. */

@@ -1,15 +1,26 @@
 /** Reads the entries of `model_list`: each becomes a target of a route, or a line with the reason why not. */
 import { DAY_MS } from '../../../base/time-units.js'
+import { MODEL_NAME } from '../../../formats/chat/model-facts.js'
 import { EFFORTS } from '../../../formats/chat/request.js'
 import type { Path } from '../../../config/config-problem.js'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../../base/json.js'
 import { isForeignReference, variableOf } from '../secrets.js'
 import { addressed, NotCarried, type Addressed } from './address.js'
 import { budgetLimit } from './budgets.js'
-import { ignoreKeys, isTrue, mapAt, numberIn, refuseKeys, type ImportContext } from './context.js'
+import {
+  ignoreKeys,
+  isSet,
+  isTrue,
+  mapAt,
+  numberIn,
+  refuseKeys,
+  textAt,
+  valueNow,
+  type ImportContext,
+} from './context.js'
 import { checkServed, operationOf, type Served } from './modes.js'
 import { isCost, readPrice } from './prices.js'
-import { addressVendor, guessedPrefix, vendorOf, type Vendor } from './vendors.js'
+import { addressVendor, guessedPrefix, keyedPrefixes, vendorModel, vendorOf, type Vendor } from './vendors.js'
 
 /** A deployment that can be carried. */
 export interface Deployment {
@@ -37,6 +48,8 @@ export interface Deployment {
   readonly maxInput: number | null
   readonly served: Served
   readonly team: string | null
+  /** Whether it is one of those that `*` of all vendors stands for. */
+  readonly isOfAll?: true
 }
 
 /** An entry that cannot be carried. */
@@ -59,13 +72,14 @@ export function readDeployments(config: JsonObject, context: ImportContext): Dep
   const list = Array.isArray(config['model_list']) ? config['model_list'] : []
   for (const [index, entry] of list.entries()) {
     const at = ['model_list', index]
-    const name = isObject(entry) ? entry['model_name'] : undefined
-    if (!isObject(entry) || typeof name !== 'string' || name === '') {
+    const given = isObject(entry) ? entry['model_name'] : undefined
+    if (!isObject(entry) || typeof given !== 'string' || given === '') {
       context.report.notCarried(at, 'has no model_name')
       continue
     }
+    const name = valueNow(context, given).text ?? given
     try {
-      carried.push(readDeployment(entry, name, { index, at, context }))
+      carried.push(...readEntry(entry, name, { index, at, context }))
     } catch (error) {
       if (!(error instanceof NotCarried)) throw error
       context.report.forgetBelow(at)
@@ -74,6 +88,41 @@ export function readDeployments(config: JsonObject, context: ImportContext): Dep
     }
   }
   return { carried, lost }
+}
+
+/** One deployment; for `*` of all vendors one for each vendor whose variable is set. Throws `NotCarried`. */
+function readEntry(entry: JsonObject, name: string, place: Place): Deployment[] {
+  if (!isId(name)) throw new NotCarried(`model_name ${NO_ID}`)
+  const params = mapAt(entry, 'litellm_params')
+  const isAll = name === '*' && params['model'] === '*' && params['custom_llm_provider'] === undefined
+  if (!isAll) return [readDeployment(entry, name, place)]
+  const { at, context } = place
+  const all = keyedPrefixes().flatMap((prefix): Deployment[] => {
+    const vendor = vendorOf(prefix)
+    if (vendor === null || vendor === 'other') return []
+    if (!vendor.variables.some((each) => isSet(context, each))) return []
+    const own = { ...entry, litellm_params: { ...params, model: `${prefix}/*` } }
+    try {
+      return [{ ...readDeployment(own, `${prefix}/*`, place), isOfAll: true }]
+    } catch (error) {
+      // A vendor whose address is the customer's own.
+      if (error instanceof NotCarried) return []
+      throw error
+    }
+  })
+  if (all.length === 0) {
+    throw new NotCarried('the models of all vendors: set the variables with their keys, and import again')
+  }
+  const note = `the vendors whose variables are set now: ${all.map(({ vendor }) => vendor).join(', ')}`
+  context.report.changed([...at, 'litellm_params', 'model'], 'routes.prefix', note)
+  return all
+}
+
+const NO_ID = 'is empty, or has characters other than printable ASCII'
+
+/** Whether an id, also with `*`, can be that of a model here. */
+function isId(id: string): boolean {
+  return MODEL_NAME.test(id) && id.length <= 256
 }
 
 interface Place {
@@ -88,12 +137,14 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
   const info = mapAt(entry, 'model_info')
   const paramsAt = [...at, 'litellm_params']
   const params = withUsual(own, paramsAt, context)
-  const { vendor, model } = vendorIn(params)
+  const { vendor, model, variable } = vendorIn(params, context)
   const served = operationOf(info, model)
-  report.carried([...at, 'model_name'], 'routes.model')
-  report.carried([...paramsAt, 'model'], 'routes.targets.model')
+  const nameVariable = valueNow(context, textAt(entry, 'model_name')).variable
+  nameValue(report, [...at, 'model_name'], 'routes.model', nameVariable)
+  nameValue(report, [...paramsAt, 'model'], 'routes.targets.model', variable)
   report.carried([...paramsAt, 'custom_llm_provider'], 'upstreams')
   const address = addressed({ context, vendor, model, params, at: paramsAt, info })
+  if (!isId(address.model) || address.deployment === '') throw new NotCarried(`the model ${NO_ID}`)
   checkServed(served, address.model, address.values)
   if (vendor.kind === 'address') {
     report.changed(
@@ -139,6 +190,12 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
   }
 }
 
+/** A value that is carried; that of a variable is the one that it has now. */
+function nameValue(report: ImportContext['report'], path: Path, to: string, variable: string | null): void {
+  if (variable === null) report.carried(path, to)
+  else report.changed(path, to, `the value that ${variable} has now`)
+}
+
 /** The members of the router and of a named credential, and those of the deployment, which win. */
 function withUsual(own: JsonObject, at: Path, { usual, report }: ImportContext): JsonObject {
   const name = own['litellm_credential_name']
@@ -151,10 +208,24 @@ function withUsual(own: JsonObject, at: Path, { usual, report }: ImportContext):
 }
 
 /** The vendor and the model without its prefix. Throws `NotCarried`. */
-function vendorIn(params: JsonObject): { readonly vendor: Vendor; readonly model: string } {
-  const full = params['model']
-  if (typeof full !== 'string' || full === '') throw new NotCarried('has no litellm_params.model')
-  if (variableOf(full) !== null) throw new NotCarried('the model is in a variable: write its id')
+function vendorIn(
+  params: JsonObject,
+  context: ImportContext,
+): { readonly vendor: Vendor; readonly model: string; readonly variable: string | null } {
+  const given = params['model']
+  if (typeof given !== 'string' || given === '') throw new NotCarried('has no litellm_params.model')
+  const { text, variable } = valueNow(context, given)
+  if (text === null) {
+    throw new NotCarried(`the model is in ${variable ?? ''}, which is not set: set it, and import again`)
+  }
+  const { vendor, model } = vendorOfModel(text, params)
+  return { vendor, model: vendorModel(vendor.prefix, model), variable }
+}
+
+function vendorOfModel(
+  full: string,
+  params: JsonObject,
+): { readonly vendor: Vendor; readonly model: string } {
   const hasAddress = typeof (params['api_base'] ?? params['base_url']) === 'string'
   const own = params['custom_llm_provider']
   const slash = full.indexOf('/')
@@ -212,14 +283,20 @@ function defaultsIn(params: JsonObject, at: Path, { report }: ImportContext): Js
   for (const [key, to] of Object.entries(DEFAULTS)) {
     const given = params[key]
     if (given === undefined || given === null) continue
-    const value = key === 'reasoning_effort' && isObject(given) ? given['effort'] : given
+    const value = key === 'reasoning_effort' && isObject(given) ? given['effort'] : numbered(to, given)
     if (value !== undefined && isDefault(to, value)) {
       defaults[to] = value
-      if (value === given) report.carried([...at, key], `routes.targets.defaults.${to}`)
+      if (!isObject(given)) report.carried([...at, key], `routes.targets.defaults.${to}`)
       else report.changed([...at, key], `routes.targets.defaults.${to}`, 'only the effort')
     } else report.notCarried([...at, key], 'a value that defaults cannot have: use quirks.set')
   }
   return defaults
+}
+
+/** A number that the file has as text. */
+function numbered(name: string, value: JsonValue): JsonValue {
+  const isNumber = typeof value === 'string' && BOUNDS[name] !== undefined && value.trim() !== ''
+  return isNumber && Number.isFinite(Number(value)) ? Number(value) : value
 }
 
 function isDefault(name: string, value: JsonValue): boolean {

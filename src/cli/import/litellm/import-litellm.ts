@@ -36,7 +36,7 @@ export interface ImportResult {
 export function importLiteLlm({ config, keys, env, nowMs }: ImportInput): ImportResult {
   const source = readWithIncludes(config)
   const rows = keys === null ? null : readKeyRows(keys)
-  const report = new ImportReport(source.locate)
+  const report = new ImportReport(source)
   const secrets = new ImportedSecrets(variablesIn(source.value))
   readEnvironment(source.value, report, secrets)
   const other = readOtherSettings(source.value, report)

@@ -243,8 +243,29 @@ function readGeneralWords(general: JsonObject, report: ImportReport): void {
     if (general[key] === null) report.ignored([GENERAL, key], 'not set')
   }
   for (const key of Object.keys(general)) {
-    if (!report.has([GENERAL, key])) report.ignored([GENERAL, key], OWN)
+    const section = Object.hasOwn(MISPLACED, key) ? MISPLACED[key] : undefined
+    if (report.has([GENERAL, key])) continue
+    if (section === undefined) report.ignored([GENERAL, key], OWN)
+    else report.notCarried([GENERAL, key], `LiteLLM does not read it here: move it to ${section}`)
   }
+}
+
+/** Settings that files have in `general_settings`, where LiteLLM does not read them, and their place. */
+const MISPLACED: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    `max_budget budget_duration request_timeout drop_params cache cache_params callbacks success_callback
+      failure_callback max_end_user_budget`
+      .split(/\s+/)
+      .map((key) => [key, SETTINGS]),
+  ),
+  ...Object.fromEntries(
+    `num_retries timeout stream_timeout fallbacks default_fallbacks context_window_fallbacks
+      routing_strategy model_group_alias allowed_fails cooldown_time`
+      .split(/\s+/)
+      .map((key) => [key, 'router_settings']),
+  ),
+  rpm: 'litellm_params of each model, or limits',
+  tpm: 'litellm_params of each model, or limits',
 }
 
 const OWN = "a setting of LiteLLM's own: database, page, jobs"

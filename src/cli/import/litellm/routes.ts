@@ -61,10 +61,13 @@ export function makeRoutes(
   for (const group of groups) maker.add(group, group.name)
   for (const { alias, name, at, isHidden } of rules.aliases) maker.addAlias({ alias, name, at, isHidden })
   for (const group of groups) maker.addBareFamilies(group)
+  maker.addAll(groups)
   for (const { name, reason } of lost) maker.addLost(name, reason)
   reportFallbacks(byName, rules, context)
   const routes = maker.inOrder()
-  for (const deployment of deployments.carried) namePlaces(deployment, routes, context)
+  for (const deployment of deployments.carried) {
+    if (deployment.isOfAll !== true) namePlaces(deployment, routes, context)
+  }
   return { routes, limits: limitsOf(deployments, rules), models: maker.models }
 }
 
@@ -285,6 +288,17 @@ class RouteMaker {
         ...this.settingsOf({ name, deployments }),
       })
     }
+  }
+
+  /** The line of `*`, if it stands for all vendors. */
+  addAll(groups: readonly ModelGroup[]): void {
+    const all = groups.filter(({ deployments }) => deployments.some(({ isOfAll }) => isOfAll === true))
+    if (all.length === 0) return
+    const targets = all.flatMap((group) =>
+      group.targets.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
+    )
+    const note = 'the models of each vendor by its prefix, and the families of OpenAI, Anthropic and Google'
+    this.models.push({ name: '*', match: 'any', status: 'ready', targets, fallback: [], note })
   }
 
   addLost(name: string, reason: string): void {

@@ -22,7 +22,7 @@ export interface Vendor {
   readonly addressVariable?: string
   /** The address, if it is not that of the preset. */
   readonly address?: string
-  /** What LiteLLM appends to an own address. */
+  /** The end of an own address, which LiteLLM appends, or has as the path of another protocol. */
   readonly addressEnd?: string
   readonly isCompletion?: true
 }
@@ -88,6 +88,14 @@ const ADDRESS_VARIABLES: Readonly<Record<string, string>> = {
   watsonx: 'WATSONX_API_BASE',
 }
 
+/** The paths of own addresses. */
+const ADDRESS_ENDS: Readonly<Record<string, string>> = {
+  ollama: '/v1',
+  ollama_chat: '/v1',
+  snowflake: '/api/v2/cortex/v1',
+  watsonx: '/ml/gateway/v1',
+}
+
 /** Variables that LiteLLM reads and the preset does not. */
 const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {
   litellm_proxy: ['LITELLM_PROXY_API_KEY'],
@@ -136,11 +144,12 @@ export function vendorOf(prefix: string): Vendor | 'other' | null {
   if (preset === undefined) return null
   const variables = [...(KEY_VARIABLES[prefix] ?? []), ...PRESETS[preset].variables]
   const addressVariable = ADDRESS_VARIABLES[prefix]
+  const addressEnd = ADDRESS_ENDS[prefix]
   return {
     ...{ prefix, kind: 'preset', preset, variables },
     ...(addressVariable === undefined ? {} : { addressVariable }),
     ...(prefix === 'codestral' ? { address: 'https://codestral.mistral.ai/v1' } : {}),
-    ...(preset === 'ollama' ? { addressEnd: '/v1' } : {}),
+    ...(addressEnd === undefined ? {} : { addressEnd }),
   }
 }
 
@@ -156,12 +165,37 @@ const GUESSES: readonly (readonly [model: RegExp, prefix: string])[] = [
   ],
   [/^claude-/, 'anthropic'],
   [/^gemini-/, 'vertex_ai'],
+  [/^(?:command(?:-|$)|embed-(?:english|multilingual)-)/, 'cohere'],
   [/^(?:[a-z]{2,6}\.)?(?:amazon|anthropic|meta|cohere|mistral|ai21|deepseek)\./, 'bedrock'],
 ]
 
 /** The prefix that LiteLLM guesses for a model without one; null if there is none. */
 export function guessedPrefix(model: string): string | null {
   return GUESSES.find(([pattern]) => pattern.test(model))?.[1] ?? null
+}
+
+/** The id at the vendor of a model without its prefix, where LiteLLM changes it. */
+export function vendorModel(prefix: string, model: string): string {
+  switch (prefix) {
+    case 'fireworks_ai':
+      return /^[^/*]+$/.test(model) ? `accounts/fireworks/models/${model}` : model
+    // `huggingface/PROVIDER/OWNER/NAME`
+    case 'huggingface':
+      return model.replace(/^([^/*]+)\/([^/]+\/[^/]+)$/, '$2:$1')
+    // Models of OpenRouter itself, such as `openrouter/auto`; all others have the name of their vendor.
+    case 'openrouter':
+      return /^[^/*]+$/.test(model) ? `openrouter/${model}` : model
+    default:
+      return model
+  }
+}
+
+/** The prefixes of vendors whose key is in a variable: those that `*` of all vendors stands for. */
+export function keyedPrefixes(): string[] {
+  return ['openai', 'anthropic', 'gemini', ...Object.keys(PRESET_PREFIXES)].filter((prefix) => {
+    const vendor = vendorOf(prefix)
+    return vendor !== null && vendor !== 'other' && vendor.variables.length > 0
+  })
 }
 
 /** The families that a wildcard of a vendor (`openai/*`) also serves without the prefix. */

@@ -29,8 +29,9 @@ interface Target {
 
 /** Reads and converts; writes nothing. Throws `InvalidSource`. */
 export function importPortkey({ config, env }: PortkeyInput): ImportResult {
-  const { value, locate } = readSource(config)
-  const report = new ImportReport(locate)
+  const source = readSource(config)
+  const { value } = source
+  const report = new ImportReport(source)
   const secrets = new ImportedSecrets(new Set())
   const context = { report, secrets, upstreams: new ImportedUpstreams() }
   const strategy = mapAt(value, 'strategy')
