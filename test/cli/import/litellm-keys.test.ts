@@ -90,6 +90,22 @@ const ROWS = [
     ...{ token: digest('sk-nine-iiii'), key_alias: 'from table' },
     litellm_budget_table: { max_budget: 9, budget_duration: '1mo', rpm_limit: 3 },
   },
+  {
+    ...{ token: digest('sk-ten-jjjjj'), key_alias: 'above its team', team_id: 't3', rpm_limit: 900 },
+    ...{ max_budget: 80, budget_duration: '30d', expires: '2999-01-01T00:00:00', metadata: { tags: ['a'] } },
+  },
+  { token: digest('sk-eleven-kk'), key_alias: 'zero', rpm_limit: 0 },
+  {
+    ...{
+      team_id: 't3',
+      team_alias: 'Rich',
+      members_with_roles: [],
+      max_budget: 5000,
+      budget_duration: '30d',
+    },
+    rpm_limit: 40,
+  },
+  { team_id: 't4', team_alias: 'No Requests', members_with_roles: [], tpm_limit: 0 },
   { something: 'else' },
 ]
 
@@ -101,7 +117,7 @@ void t.test('documents', async (t) => {
   writeFileSync(keys, `${ROWS.map((row) => JSON.stringify(row)).join('\n')}\n`)
   const made = await imported(t, ['litellm', config, '--keys', keys])
   t.equal(made.status, 0, made.err)
-  t.match(made.summary['keys'], { read: 9, carried: 6, not_carried: 3 })
+  t.match(made.summary['keys'], { read: 11, carried: 7, not_carried: 4 })
   const text = readFileSync(join(made.folder, 'accounts.yaml'), 'utf8')
   const documents = parseAllDocuments(text).map((each) => each.toJS() as JsonObject)
   const named = (kind: string, name: string, account?: string) => {
@@ -118,6 +134,15 @@ void t.test('documents', async (t) => {
     spec: { parent: 'acme-inc', limits: { tokens_per_minute: 50_000 } },
   })
   t.match(named('Account', 'closed'), { spec: { disabled: true } })
+  const capped = { limits: { usd_per_month: 1000, requests_per_minute: 40 } }
+  t.match(named('Account', 'rich'), { spec: capped }, 'no more than the account above')
+  t.match(named('Account', 'no-requests'), { spec: { disabled: true } })
+  t.match(named('Key', 'above its team', 'rich'), {
+    spec: {
+      limits: { usd_per_month: 80, requests_per_minute: 40 },
+      expires_at: '2999-01-01T00:00:00.000Z',
+    },
+  })
   t.match(named('Account', 'cy'), { spec: { limits: { usd_per_day: 3 } } })
   t.match(named('Member', 'ada@example.com', 'data-search'), { spec: { role: 'owner' } })
   t.match(named('Member', 'bo@example.com', 'data-search'), { spec: { role: 'member' } })
@@ -139,6 +164,9 @@ void t.test('documents', async (t) => {
   const item = (path: string) => items.find((each) => each['path'] === path)
   t.match(item('keys.old'), { outcome: 'not_carried', note: 'it has expired', line: 10 })
   t.match(item('keys.hourly'), { outcome: 'changed', note: /another window.*aliases/ })
+  t.match(item('keys.zero'), { outcome: 'not_carried', note: /no request/ })
+  t.match(item('keys.above its team'), { note: /requests_per_minute is that of.*metadata\.tags/ })
+  t.match(item('teams.rich'), { outcome: 'changed', note: /usd_per_month is that of the account above/ })
   t.match(item('lines'), { outcome: 'ignored' })
   t.notMatch(text + made.out, /sk-(?:one|master)/)
 

@@ -293,7 +293,7 @@ void t.test('files as the public has them', async (t) => {
     'model_list[5]': 'not_carried',
     'model_list[11].litellm_params.api_key': 'changed',
     'model_list[12].litellm_params.model': 'changed',
-    'litellm_settings (line 44)': 'ignored',
+    'litellm_settings (line 47)': 'ignored',
     'litellm_settings.num_retries': 'carried',
     'general_settings.max_budget': 'not_carried',
     'general_settings.num_retries': 'not_carried',

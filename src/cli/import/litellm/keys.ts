@@ -52,6 +52,8 @@ class DocumentMaker {
   private readonly names: ReturnType<typeof accountNames>
   private readonly teams: ReadonlyMap<string, JsonObject>
   private readonly made = new Set<string>()
+  /** The limits of each account, and the one above it. */
+  private readonly above = new Map<string, { limits: JsonObject; parent: string | null }>()
   private readonly keyNames = new KeyNames()
   private readonly rows: KeyRows
   private readonly context: KeyContext
@@ -83,6 +85,7 @@ class DocumentMaker {
     if (this.made.has(TOP)) return
     this.made.add(TOP)
     const limits = this.context.top ?? {}
+    this.above.set(TOP, { limits, parent: null })
     const spec = { plan: 'max', ...(Object.keys(limits).length === 0 ? {} : { limits }) }
     this.accounts.unshift({ kind: 'Account', metadata: { name: TOP }, spec })
   }
@@ -98,8 +101,9 @@ class DocumentMaker {
     const id = textAt(value, `${kind}_id`)
     const name = (kind === 'team' ? this.names.teams : this.names.organizations).get(id) ?? TOP
     const alias = value[`${kind}_alias`]
-    const { limits, notes } = limitsOf(value)
     const parent = this.parentOf(kind === 'team' ? value['organization_id'] : undefined)
+    const { limits, notes, isClosed } = this.limitsBelow(parent, value)
+    this.above.set(name, { limits, parent })
     const shown = typeof alias === 'string' && alias.trim() !== '' ? shownName(alias) : name
     this.made.add(name)
     this.accounts.push({
@@ -110,7 +114,7 @@ class DocumentMaker {
         plan: 'max',
         ...(parent === null ? {} : { parent }),
         ...(Object.keys(limits).length === 0 ? {} : { limits }),
-        ...(isTrue(value['blocked']) ? { disabled: true } : {}),
+        ...(isTrue(value['blocked']) || isClosed ? { disabled: true } : {}),
       },
     })
     if (kind === 'team') this.addMembers(value, name)
@@ -139,13 +143,15 @@ class DocumentMaker {
       this.notes.push({ line, path: `users[${line}]`, outcome: 'not_carried', to: null, note })
     }
     if (name === undefined) return
-    const { limits, notes } = limitsOf(value)
     this.made.add(name)
     const parent = this.parentOf(value['organization_id'])
+    const { limits, notes, isClosed } = this.limitsBelow(parent, value)
+    this.above.set(name, { limits, parent })
     const spec = {
       plan: 'max',
       ...(parent === null ? {} : { parent }),
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
+      ...(isClosed ? { disabled: true } : {}),
     }
     this.accounts.push({ kind: 'Account', metadata: { name }, spec })
     const email = value['user_email']
@@ -168,6 +174,7 @@ class DocumentMaker {
       else {
         this.made.add(found)
         const parent = this.parentOf(undefined)
+        this.above.set(found, { limits: {}, parent })
         const spec = { plan: 'max', ...(parent === null ? {} : { parent }) }
         this.accounts.push({ kind: 'Account', metadata: { name: found }, spec })
       }
@@ -186,7 +193,7 @@ class DocumentMaker {
       this.notes.push({ line, path, outcome: 'not_carried', to: null, note: why })
       return false
     }
-    const { limits, notes } = limitsOf(value)
+    const { limits, notes } = this.limitsBelow(account, value)
     const models = this.modelsOf(value)
     const { labels, dropped } = labelsOf(value)
     const { expires } = value
@@ -196,7 +203,7 @@ class DocumentMaker {
       ...(models === null ? {} : { models: [...models] }),
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
       ...(typeof expires === 'string' && expires !== ''
-        ? { expires_at: new Date(expires).toISOString() }
+        ? { expires_at: new Date(timeOf(expires)).toISOString() }
         : {}),
     }
     const metadata = { name, account, ...(Object.keys(labels).length === 0 ? {} : { labels }) }
@@ -214,13 +221,29 @@ class DocumentMaker {
     if (isTrue(value['blocked'])) return 'it is blocked'
     const { expires } = value
     if (typeof expires === 'string' && expires !== '') {
-      const endMs = Date.parse(expires)
+      const endMs = timeOf(expires)
       if (Number.isNaN(endMs)) return 'its end is no time'
       if (endMs <= this.context.nowMs) return 'it has expired'
     }
+    if (limitsOf(value).isClosed) return 'it may make no request: a limit of it is 0'
     const models = this.modelsOf(value)
     if (models?.length === 0) return 'it may use no model'
     return (models?.length ?? 0) > 100 ? 'it names more than 100 models' : null
+  }
+
+  /** The limits of an object of an account, which has no more than the accounts above: LiteLLM checks all. */
+  private limitsBelow(account: string | null, value: JsonObject): ReturnType<typeof limitsOf> {
+    const { limits, notes, isClosed } = limitsOf(value)
+    const least: JsonObject = { ...limits }
+    for (let name = account; name !== null; name = this.above.get(name)?.parent ?? null) {
+      for (const [member, bound] of Object.entries(this.above.get(name)?.limits ?? {})) {
+        const own = least[member]
+        if (typeof own === 'number' && typeof bound === 'number' && bound < own) least[member] = bound
+      }
+    }
+    const lower = Object.keys(limits).filter((member) => least[member] !== limits[member])
+    const more = lower.map((member) => `${member} is that of the account above, which is lower`)
+    return { limits: least, notes: [...notes, ...more], isClosed }
   }
 
   /** Null: all models. */
@@ -271,17 +294,26 @@ function keyName(value: JsonObject, token: string): string {
   return `litellm-${/^[\w-]{4}$/.test(end) ? end : token.slice(0, 8)}`
 }
 
-/** The limits of a key or account, and how they differ. */
-function limitsOf(value: JsonObject): { limits: JsonObject; notes: string[] } {
+/** The database has times of UTC without an offset. */
+function timeOf(text: string): number {
+  return Date.parse(/(?:[zZ]|[+-]\d{2}:?\d{2})$/.test(text) ? text : `${text.replace(' ', 'T')}Z`)
+}
+
+/** The limits of a key or account, how they differ, and whether one of 0 forbids every request. */
+function limitsOf(value: JsonObject): { limits: JsonObject; notes: string[]; isClosed: boolean } {
   const limits: JsonObject = {}
   const notes: string[] = []
+  let isClosed = false
   const table = mapAt(value, 'litellm_budget_table')
   const at = (key: string): JsonValue | undefined => value[key] ?? table[key]
   const whole = (key: string, to: string): void => {
     const number = numberIn(at(key))
     if (number === null) return
     if (number >= 1) limits[to] = Math.round(number)
-    else notes.push(`${key} below 1 is not carried: disable the key`)
+    else {
+      isClosed = true
+      notes.push(`${key} below 1 forbids every request: the account is disabled`)
+    }
   }
   whole('rpm_limit', 'requests_per_minute')
   whole('tpm_limit', 'tokens_per_minute')
@@ -293,7 +325,7 @@ function limitsOf(value: JsonObject): { limits: JsonObject; notes: string[] } {
   if (budget.note !== null) notes.push(`max_budget: ${budget.note}`)
   const isWindow = budget.limits !== null && budget.limits['usd_total'] === undefined
   if (isWindow && spend > 0) notes.push('what was spent in this window is not counted')
-  return { limits, notes }
+  return { limits, notes, isClosed }
 }
 
 const LOST = [
@@ -315,8 +347,8 @@ function lostMembers(value: JsonObject): string[] {
     return typeof each === 'object' && Object.keys(each).length === 0
   }
   const own = LOST.filter((key) => !isEmpty(value[key]))
-  const inMetadata = ['model_rpm_limit', 'model_tpm_limit', 'guardrails'].filter(
-    (key) => !isEmpty(metadata[key]),
-  )
+  const inMetadata = Object.keys(metadata).filter((key) => {
+    return typeof metadata[key] !== 'string' && !isEmpty(metadata[key])
+  })
   return [...own, ...inMetadata.map((key) => `metadata.${key}`)]
 }
