@@ -271,7 +271,7 @@ function preset(parts: AddressParts): Addressed {
     address === null && variable !== undefined && isSet(context, variable) ? `\${${variable}}` : null
   const given = address?.text ?? fromEnv
   const end = vendor.addressEnd ?? ''
-  // LiteLLM speaks other protocols of watsonx and Snowflake, whose paths are below these.
+  // LiteLLM uses other protocols of watsonx and Snowflake, whose paths are below these.
   const root = end.startsWith('/v') ? given : (given?.replace(/\/(?:api\/v2|ml)(?:\/.*)?$/, '') ?? null)
   const base =
     given === null ? (vendor.address ?? null) : end === '' ? given : withVersion(root ?? given, end)

@@ -48,7 +48,7 @@ export interface Deployment {
   readonly maxInput: number | null
   readonly served: Served
   readonly team: string | null
-  /** Whether it is one of those that `*` of all vendors stands for. */
+  /** Whether it is one of those that `*` of all vendors means. */
   readonly isOfAll?: true
 }
 

@@ -290,7 +290,7 @@ class RouteMaker {
     }
   }
 
-  /** The line of `*`, if it stands for all vendors. */
+  /** The line of `*`, if it means all vendors. */
   addAll(groups: readonly ModelGroup[]): void {
     const all = groups.filter(({ deployments }) => deployments.some(({ isOfAll }) => isOfAll === true))
     if (all.length === 0) return

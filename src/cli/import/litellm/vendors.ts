@@ -190,7 +190,7 @@ export function vendorModel(prefix: string, model: string): string {
   }
 }
 
-/** The prefixes of vendors whose key is in a variable: those that `*` of all vendors stands for. */
+/** The prefixes of vendors whose key is in a variable: those that `*` of all vendors means. */
 export function keyedPrefixes(): string[] {
   return ['openai', 'anthropic', 'gemini', ...Object.keys(PRESET_PREFIXES)].filter((prefix) => {
     const vendor = vendorOf(prefix)
