@@ -204,8 +204,8 @@ interface Failures {
 
 /**
  * Opens after consecutive failures; then one call tests the guard. A text may be why a guard fails, so that
- * failures for one account open it for that account alone; as many for others open it for all, and so do
- * those of a server that cannot be connected to.
+ * failures for accounts open it for these accounts alone: while as many happen for others, by the first one
+ * of an account. Those of a server that cannot be connected to open it for all.
  */
 export class GuardBreaker {
   private readonly all = closed()
@@ -240,10 +240,10 @@ export class GuardBreaker {
   failed(accountId: string, isUnreachable: boolean): void {
     const own = this.accounts.get(accountId) ?? closed()
     this.accounts.set(accountId, own)
-    own.count += 1
     const counts = [...this.accounts.values()].map(({ count }) => count)
-    const ofOthers = counts.reduce((sum, count) => sum + count, 0) - Math.max(...counts)
-    this.all.count = Math.max(this.all.count + (isUnreachable ? 1 : 0), ofOthers)
+    const ofOthers = counts.reduce((sum, count) => sum + count, 0) - own.count
+    own.count = ofOthers < this.settings.failures ? own.count + 1 : this.settings.failures
+    if (isUnreachable) this.all.count += 1
     for (const failures of [this.all, own]) {
       failures.isTesting = false
       if (!this.isOpen(failures)) continue

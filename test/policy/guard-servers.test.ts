@@ -317,11 +317,15 @@ void t.test('large texts for which the server takes too long do not open the bre
 })
 
 /** A key of another account. */
-async function otherKey(t: Test, { store, plans }: TestGateway): Promise<string> {
+async function otherKey(
+  t: Test,
+  { store, plans }: TestGateway,
+  email = 'other@example.com',
+): Promise<string> {
   const opened = await openStore(store)
   t.teardown(() => opened.close())
   const { account } = await createAccount(opened, {
-    email: 'other@example.com',
+    email,
     plan: 'max',
     password: 'correct horse battery staple',
   })
@@ -356,13 +360,21 @@ void t.test('texts on which the server fails open the breaker for their account 
     t.match(await gateway.metrics.text(), /sluice_guardrail_breaker_state\{guardrail="topics"\} 2/)
     t.equal(await ask(other, 'good'), 200, `${name}: another account is judged`)
     t.equal(await ask(gateway.secret, 'good'), 200, `${name}: a success shows that the server works`)
-    // Failures of several accounts are those of the server.
+    // Texts of several accounts do not open it for one without a failure.
+    const third = await otherKey(t, gateway, 'third@example.com')
     for (const secret of [gateway.secret, other]) {
       for (let request = 0; request < 2; request += 1) t.equal(await ask(secret, 'bad'), 503, name)
     }
     const { length } = guard.calls
     t.equal(await ask(other, 'good'), 503, name)
-    t.equal(guard.calls.length, length, `${name}: it is open for all`)
+    t.equal(guard.calls.length, length, `${name}: it is open for them`)
+    const before = guard.calls.length
+    t.equal(await ask(third, 'bad'), 503, name)
+    t.equal(await ask(third, 'good'), 503, name)
+    t.equal(guard.calls.length, before + 1, `${name}: one failure is enough while others fail`)
+    const fourth = await otherKey(t, gateway, 'fourth@example.com')
+    t.equal(await ask(fourth, 'good'), 200, `${name}: an account without a failure is judged`)
+    t.equal(await ask(third, 'good'), 200, name)
   }
 })
 

@@ -48,7 +48,7 @@ const breaker = z
     failures: whole(1, 1_000)
       .default(5)
       .describe(
-        'Consecutive errors after which the server or plugin is not called: connection, time and protocol. Errors for one account count for it alone, until as many happen for others; a server that cannot be connected to is called for none. A text that the server refuses (4xx, but 408 counts), that is too large, or that is above 64 KiB and judged too late does not count.',
+        'Consecutive errors after which the server or plugin is not called: connection, time and protocol. Errors for an account count for it alone, and while as many happen for others, its first one is enough; a server that cannot be connected to is called for none. A text that the server refuses (4xx, but 408 counts), that is too large, or that is above 64 KiB and judged too late does not count.',
       ),
     open_seconds: z
       .number()
