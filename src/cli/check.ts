@@ -21,7 +21,7 @@ import { modelAt, createRouter } from '../gateway/routing/router.js'
 import { dialectsByRequest } from '../gateway/upstreams/choose-openai-endpoint.js'
 import { hideSecrets, protectSecrets } from '../hide-secrets.js'
 import { Prices } from '../ledger/find-price.js'
-import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
+import { modelRulesWithoutRoute, unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import { loadPlugins, PluginError } from '../policy/plugins.js'
 import { openStore } from '../store/open-store.js'
 import { isRedisUrl } from '../store/store-address.js'
@@ -50,6 +50,7 @@ function notesOf({ config, catalogue, sources }: Checked, withLosses: boolean): 
       ...toolNotes(upstream),
     ]),
     ...unreachableNotes(config.routes),
+    ...modelRulesWithoutRoute(config, catalogue),
     ...config.routes.flatMap((route, index) => routeNotes(route, `routes[${index}]`, { config, catalogue })),
     ...(withLosses
       ? config.routes.flatMap((route, index) => lossNotes(route, `routes[${index}]`, { config, catalogue }))
@@ -243,7 +244,7 @@ export function command() {
 Validates the file as the gateway does when it loads it. No side effects.
 Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
-limits for accounts, keys and labels that the store does not have, models that no budget can bound, values that
+limits for accounts, keys, labels and models that do not exist, models that no budget can bound, values that
 are probably in another unit, models that are listed nowhere, and dialects that do not fit their host.
 An archive is connected to, and its tables and rights are compared.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,

@@ -1,9 +1,11 @@
 /**
- * Finds the rules of the configuration that no account, key or label falls under: a mistyped name limits
- * nothing. Such a rule holds from the moment at which there is one.
+ * Finds the rules of the configuration that no account, key, label or model falls under: a mistyped name
+ * limits nothing. Such a rule holds from the moment at which there is one.
  */
 import { hasName } from '../accounts/account.js'
-import type { Config, LimitConfig } from '../config/config.js'
+import type { Catalogue } from '../config/catalogue.js'
+import type { Config, LimitConfig, RouteConfig } from '../config/config.js'
+import { didYouMean } from '../config/config-problem.js'
 import { accountPages, keyPages } from '../store/list-all.js'
 import type { Store } from '../store/store.js'
 
@@ -52,6 +54,59 @@ export async function unmatchedRules(
 }
 
 const ADVICE = ': the rule limits nothing until there is one'
+
+/**
+ * One line for each rule for a model that no route has. Empty if an upstream has `native` endpoints, whose
+ * requests may name any model.
+ */
+export function modelRulesWithoutRoute(
+  { limits, routes, upstreams }: Pick<Config, 'limits' | 'routes' | 'upstreams'>,
+  catalogue: Catalogue,
+): string[] {
+  if (Object.values(upstreams).some(({ native }) => native.rules.length > 0)) return []
+  const named = routes.flatMap(({ match, strip }) => {
+    return 'model' in match ? [match.model, withoutStart(match.model, strip)] : []
+  })
+  return limits.flatMap(({ model, prefix }, index) => {
+    const [field, text] = model === null ? ['prefix', prefix] : ['model', model]
+    if (text === null || routes.some((route) => mayFallUnder(route, { model, prefix }, catalogue))) return []
+    const what = model === null ? `a model that starts with "${text}"` : `the model "${text}"`
+    return [`limits[${index}].${field}: no route has ${what}${didYouMean(text, named)}${ADVICE}`]
+  })
+}
+
+/** Whether a request of the route may fall under a rule with the model or the prefix, as `find-limits.ts` decides. */
+function mayFallUnder(
+  { match, strip }: RouteConfig,
+  { model, prefix }: Pick<LimitConfig, 'model' | 'prefix'>,
+  catalogue: Catalogue,
+): boolean {
+  if ('model' in match) {
+    const stripped = withoutStart(match.model, strip)
+    const names = [match.model, stripped]
+    if (prefix !== null) return names.some((name) => name.startsWith(prefix))
+    return model !== null && [...names, catalogue.find(stripped)?.id].includes(model)
+  }
+  const start = match.prefix
+  if (prefix !== null) return [prefix, strip + prefix].some((text) => fit(text, start))
+  if (model === null || model === start) return true
+  const isOfRoute = (id: string): boolean => id.startsWith(start) || (strip + id).startsWith(start)
+  if (isOfRoute(model)) return true
+  // Ids that count as the model of the catalogue: its variants, and dated ones.
+  const facts = catalogue.models.find(({ id }) => id === model)
+  if (facts === undefined) return false
+  const ids = [model, ...(facts.variants ?? [])]
+  return ids.some((id) => isOfRoute(id) || [id, strip + id].some((text) => start.startsWith(`${text}-`)))
+}
+
+/** Whether one of the texts is the start of the other. */
+function fit(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one)
+}
+
+function withoutStart(model: string, strip: string): string {
+  return model.startsWith(strip) ? model.slice(strip.length) : model
+}
 
 /** Whether any rule selects an account, a key, a label or users. */
 export function selectsSubjects({ limits }: Pick<Config, 'limits'>): boolean {

@@ -14,7 +14,7 @@ import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
 import { BudgetSeeds } from '../usage/seed-budgets.js'
-import { unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
+import { modelRulesWithoutRoute, unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import type { Logger } from '../observe/log.js'
 import type { Metrics } from '../observe/metrics/metrics.js'
 import { observeStore } from '../observe/metrics/observe-store.js'
@@ -198,18 +198,19 @@ const SCAN_PAUSE_MS = 5
 /** A generation of a gateway is checked once by all its processes. */
 const CHECKED_ONCE_MS = 600_000
 
-/** Logs the rules for accounts, keys and labels that the store does not have. Never rejects. */
+/** Logs the rules for accounts, keys, labels and models that do not exist. Never rejects. */
 export async function logUnmatchedRules(
   store: Store,
-  { config, generation }: Snapshot,
+  { config, catalogue, generation }: Snapshot,
   { log, gatewayId }: { readonly log: Logger; readonly gatewayId: string },
 ): Promise<void> {
-  if (!selectsSubjects(config)) return
+  const ofModels = modelRulesWithoutRoute(config, catalogue)
+  if (ofModels.length === 0 && !selectsSubjects(config)) return
   try {
     const turn = { name: `unmatched-limits:${gatewayId}:${generation}`, burst: 1, everyMs: CHECKED_ONCE_MS }
     const [waitMs = 0] = await store.throttle.take([turn], Date.now())
     if (waitMs > 0) return
-    for (const reason of await unmatchedRules(config, store, SCAN_PAUSE_MS)) {
+    for (const reason of [...ofModels, ...(await unmatchedRules(config, store, SCAN_PAUSE_MS))]) {
       log.warn('a limit applies to no one', { generation, reason })
     }
   } catch {

@@ -100,3 +100,33 @@ void t.test('a store that cannot be opened is a note', async (t) => {
   t.equal(status, 0)
   t.match(out, /note: limits: accounts, keys and labels are not checked: .*--no-store/)
 })
+
+void t.test('limits for models that no route has', async (t) => {
+  const models = {
+    unknown: ['grok-4', 'gpt', 'gpt5.4', 'fast-2026-01-01', 'vendor/x', 'llama3'],
+    known: ['gpt-5.4-mini', 'gpt-5.4-mini-2026-03-17', 'fast', 'llama-3', 'vendor/llama-3', 'gpt-'],
+  }
+  const prefixes = {
+    unknown: ['grok', 'fastest', 'vendor/x'],
+    known: ['gpt-5', 'g', 'fa', 'lla', 'vendor/lla'],
+  }
+  const rules = [
+    ...models.unknown.map((model) => `{ scope: key, model: '${model}', requests_per_minute: 1 }`),
+    ...prefixes.unknown.map((prefix) => `{ scope: key, prefix: '${prefix}', requests_per_minute: 1 }`),
+    ...models.known.map((model) => `{ scope: key, model: '${model}', requests_per_minute: 1 }`),
+    ...prefixes.known.map((prefix) => `{ scope: key, prefix: '${prefix}', requests_per_minute: 1 }`),
+  ]
+  const routes = `
+  - { model: fast, targets: [{ upstream: openai, model: gpt-5.4-mini }] }
+  - { prefix: vendor/llama-, strip: vendor/, targets: [{ upstream: openai }] }`
+  const more = `limits:\n${rules.map((rule) => `  - ${rule}\n`).join('')}`
+  const gateway = await startGateway(t, { routes, more })
+  const count = models.unknown.length + prefixes.unknown.length
+  await until(() => gateway.lines.filter(({ msg }) => msg === 'a limit applies to no one').length >= count)
+  const { out } = await sluiceHere(['check', '--no-store', '--config', gateway.configFile])
+  t.same(
+    [...out.matchAll(/limits\[(\d+)\]/g)].map(([, at]) => Number(at)),
+    Array.from({ length: count }, (_, at) => at),
+  )
+  t.match(out, 'note: limits[0].model: no route has the model "grok-4"')
+})
