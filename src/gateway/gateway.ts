@@ -28,6 +28,7 @@ import { arePluginsLoaded, loadPlugins } from '../policy/plugins.js'
 import { serve, type Services } from './pipeline.js'
 import type { ResponsesSockets } from './responses-socket/responses-sockets.js'
 import { Shadows } from './shadow/shadows.js'
+import { SocketPlaces } from './socket-places.js'
 import type { IdentityWatch } from './upstreams/identities/cloud-identity.js'
 
 /** Share of the heap for requests and whole replies with their copies; the rest is for processing them. */
@@ -40,6 +41,7 @@ type GatewayParts = Omit<
   | 'timeouts'
   | 'drainedReplySlots'
   | 'bodies'
+  | 'socketPlaces'
   | 'overload'
   | 'recent'
   | 'shadows'
@@ -95,6 +97,7 @@ export class Gateway {
       timeouts: new Timeouts(),
       drainedReplySlots: new DrainedReplySlots(),
       bodies: new BodyMemory(getHeapStatistics().heap_size_limit * BODY_SHARE_OF_HEAP),
+      socketPlaces: new SocketPlaces(),
     }
     this.services = {
       ...shared,
@@ -230,9 +233,10 @@ export class Gateway {
 
   private async openSockets(): Promise<ResponsesSockets> {
     const { ResponsesSockets: Opened } = await import('./responses-socket/responses-sockets.js')
-    const { bodies, timeouts, responses } = this.services
+    const { bodies, timeouts, responses, socketPlaces: places } = this.services
     this.sockets ??= new Opened({
       bodies,
+      places,
       timeouts,
       responses,
       run: (req, res, turn) => this.run(req, res, { as: null, upgrade: null, turn }),

@@ -18,6 +18,7 @@ import type { StartedReply } from './attempts/attempt.js'
 import { NO_LISTENERS, SendResult, type ReplyListener } from './attempts/attempt-result.js'
 import type { Batches } from './batches/batches.js'
 import type { BodyMemory, HeldMemory } from './body-memory.js'
+import type { SocketPlaces } from './socket-places.js'
 import type { Marking } from '../policy/prompt-cache-marks.js'
 import type { CacheStore } from '../policy/cache-in-store.js'
 import type { Caching } from './cache/answer-from-cache.js'
@@ -60,6 +61,7 @@ export interface Services extends ReportingServices {
   readonly responses: StoredResponses
   readonly objects: OwnedObjects
   readonly bodies: BodyMemory
+  readonly socketPlaces: SocketPlaces
   readonly overload: Overload
   readonly notify: Notify
   readonly shadows: Shadows

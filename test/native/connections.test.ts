@@ -264,3 +264,19 @@ void t.test('open WebSockets count in server.max_connections', async (t) => {
   t.match(await statusLine(), /^HTTP\/1\.1 (?!503)/)
   openSockets[1]?.terminate()
 })
+
+void t.test('one key opens a quarter of the connections as WebSockets', async (t) => {
+  const { gateway, provider } = await openStage(t, { server: 'max_connections: 40' })
+  const sockets: WebSocket[] = []
+  const open = async (): Promise<boolean> => {
+    const socket = openSocket(gateway)
+    sockets.push(socket)
+    return Promise.race([once(socket, 'message').then(() => true), once(socket, 'error').then(() => false)])
+  }
+  for (let at = 0; at < 10; at += 1) t.ok(await open(), `WebSocket ${at}`)
+  t.equal(await refusal(gateway), 429)
+  for (const socket of sockets) socket.terminate()
+  await eventually(() => provider.sockets.size === 0, 'they are closed')
+  t.ok(await open(), 'places are given back')
+  sockets.at(-1)?.terminate()
+})

@@ -13,6 +13,7 @@ import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { AttemptResult, SendResult } from '../attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from '../body-memory.js'
+import type { SocketPlaces } from '../socket-places.js'
 import type { Timeouts } from '../timeouts.js'
 import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
@@ -38,6 +39,7 @@ import { WebSocketAttempt } from './websocket-attempt.js'
 /** The services that native requests use. */
 interface NativeServices {
   readonly bodies: BodyMemory
+  readonly socketPlaces: SocketPlaces
   readonly timeouts: Timeouts
   readonly drainedReplySlots: DrainedReplySlots
   readonly objects: OwnedObjects
@@ -77,6 +79,8 @@ export async function serveNative(
   const intake = new Intake(services.bodies.open(authorized.accountId))
   results.intake = intake
   const { upgrade: client } = x
+  const { maxConnections } = x.generation.snapshot.config.server
+  const release = client === null ? null : services.socketPlaces.take(authorized, maxConnections)
   const arriving = client === null ? openBody(x, call.method, intake) : null
   // Its error is read when the body is.
   arriving?.on('error', () => undefined)
@@ -129,6 +133,7 @@ export async function serveNative(
       if (batch !== null && isRefused) await releaseBatch(metered, batch, services)
     }
   } finally {
+    release?.()
     if (arriving !== null) {
       x.req.unpipe(arriving)
       arriving.destroy()

@@ -7,6 +7,7 @@ import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest, type HttpResponse, type Upgrade } from '../../http/message.js'
 import { SlowClients } from '../../http/slow-clients.js'
 import type { BodyMemory } from '../body-memory.js'
+import type { SocketPlaces } from '../socket-places.js'
 import type { Exchange, SocketTurn } from '../client-exchange.js'
 import { ConnectionResponses } from '../stored-responses/connection-responses.js'
 import type { StoredResponses } from '../stored-responses/stored-responses.js'
@@ -16,14 +17,13 @@ import { ClientSocket, CLOSE, ResponsesSocket } from './responses-socket.js'
 /** What the connections need from the gateway. */
 export interface ResponsesSocketsOptions {
   readonly bodies: BodyMemory
+  readonly places: SocketPlaces
   readonly timeouts: Timeouts
   readonly responses: Pick<StoredResponses, 'connectionBytes'>
   /** Serves a turn with the current configuration. */
   readonly run: (req: HttpRequest, res: HttpResponse, turn: SocketTurn) => void
 }
 
-/** One key may have a quarter of the connections of a process. */
-const KEY_SHARE = 4
 /** A key as the handshake of RFC 6455 has it. */
 const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/
 
@@ -31,7 +31,6 @@ const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/
 export class ResponsesSockets {
   private readonly options: ResponsesSocketsOptions
   private readonly sockets = new Set<ResponsesSocket>()
-  private readonly countOfKey = new Map<string, number>()
   private isDraining = false
 
   constructor(options: ResponsesSocketsOptions) {
@@ -51,7 +50,8 @@ export class ResponsesSockets {
       throw new GatewayError('draining', message, { retryAfterSeconds: 1 })
     }
     const { server } = x.generation.snapshot.config
-    this.assertRoom(identity, server.maxConnections)
+    const { places } = this.options
+    places.assertRoom(identity, server.maxConnections)
     const acceptor = new WebSocketServer({
       noServer: true,
       clientTracking: false,
@@ -66,7 +66,8 @@ export class ResponsesSockets {
     x.res.statusCode = 101
     acceptor.handleUpgrade(req, connection, head, (socket) => {
       watchStalls(x, connection, server.clientStallMs)
-      this.add(socket, { x, identity, connection })
+      const release = places.take(identity, server.maxConnections)
+      this.add(socket, { x, identity, connection, release })
     })
   }
 
@@ -88,7 +89,12 @@ export class ResponsesSockets {
 
   private add(
     socket: ClientSocket,
-    { x, identity, connection }: { x: Exchange; identity: Identity; connection: Socket },
+    {
+      x,
+      identity,
+      connection,
+      release,
+    }: { x: Exchange; identity: Identity; connection: Socket; release: () => void },
   ): void {
     const { bodies, timeouts, responses, run } = this.options
     const { accountId } = identity
@@ -102,26 +108,11 @@ export class ResponsesSockets {
       onClosed: () => {
         this.sockets.delete(opened)
         timeouts.remove(opened)
-        this.count(identity, -1)
+        release()
       },
     })
     this.sockets.add(opened)
     timeouts.add(opened)
-    this.count(identity, 1)
-  }
-
-  private assertRoom(identity: Identity, maxConnections: number): void {
-    const max = Math.ceil(maxConnections / KEY_SHARE)
-    if ((this.countOfKey.get(nameOf(identity)) ?? 0) < max) return
-    const message = `This API key has ${max} open WebSockets, the maximum of one key.`
-    throw new GatewayError('rate_limited', message, { retryAfterSeconds: 1 })
-  }
-
-  private count(identity: Identity, change: number): void {
-    const name = nameOf(identity)
-    const count = (this.countOfKey.get(name) ?? 0) + change
-    if (count > 0) this.countOfKey.set(name, count)
-    else this.countOfKey.delete(name)
   }
 }
 
@@ -133,10 +124,6 @@ function watchStalls({ res }: Exchange, connection: Socket, clientStallMs: numbe
   connection.on('timeout', () => {
     if (slowClients.stalled(res, connection.writableLength)) connection.setTimeout(everyMs)
   })
-}
-
-function nameOf({ accountId, keyId }: Identity): string {
-  return `${accountId} ${keyId}`
 }
 
 /** Throws `malformed_request` for a request that is no handshake of the protocol. */

@@ -7,12 +7,14 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { WebSocket } from 'ws'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { stringOf, type JsonObject } from '../../../src/base/json.js'
+import { openStore } from '../../../src/store/open-store.js'
 import { onBothStores, startAdmin } from '../../control/admin/admin-stage.js'
 import { eventually } from '../../faults/scene.js'
 import { newAuthority } from '../../helpers/certificates.js'
 import { startGateway } from '../../helpers/gateway.js'
-import { revokeKey } from '../../helpers/keys.js'
+import { createKey, revokeKey } from '../../helpers/keys.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { allKeys } from '../../helpers/lists.js'
 import { connectSocket, refusedHandshake, SocketClient, textOf, typeOf } from './client.js'
@@ -184,4 +186,53 @@ void t.test('a connection over TLS', async (t) => {
   await once(socket, 'open')
   t.equal(typeOf((await client.turn(turn('hello'))).at(-1)), 'response.completed')
   await client.close()
+})
+
+void t.test('no key and no account holds the places of all others', async (t) => {
+  const gateway = await startGateway(t, { server: 'max_connections: 80' })
+  const store = await openStore(gateway.store)
+  t.teardown(() => store.close())
+  const secrets: string[] = []
+  for (const name of ['a', 'b', 'c']) {
+    const { account } = await createAccount(store, { name, plan: 'max', password: null })
+    for (const key of ['one', 'two', 'three', 'four']) {
+      secrets.push((await createKey(store, { plans: gateway.plans, account, name: key })).secret)
+    }
+  }
+  const sockets: WebSocket[] = []
+  t.teardown(() => {
+    for (const socket of sockets) socket.terminate()
+  })
+  /** Opens as many as the key gets; why it gets no more. */
+  const fill = async (secret: string): Promise<string> => {
+    const headers = { authorization: `Bearer ${secret}` }
+    for (;;) {
+      const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/v1/responses`, { headers })
+      const isOpen = await once(socket, 'open').then(
+        () => true,
+        () => false,
+      )
+      if (isOpen) sockets.push(socket)
+      else {
+        const { status, body } = await refusedHandshake(gateway, { headers })
+        return `${sockets.length}: ${status} ${JSON.stringify(body)}`
+      }
+    }
+  }
+  const [a1 = '', a2 = '', a3 = '', , b1 = '', b2 = '', , , c1 = ''] = secrets
+  t.match(await fill(a1), /^20: 429 .*This API key has 20 open WebSockets, the maximum of one key\./s)
+  t.match(await fill(a2), /^30: 429 .*This account has 30 open WebSockets, and no more than these are left/s)
+  t.match(await fill(a3), /^30: 429 /, 'a third key of the account gets none')
+  t.match(await fill(b1), /^45: 429 .*This account has 15 open/s)
+  t.match(await fill(b2), /^45: 429 /)
+  t.match(await fill(c1), /^53: 429 .*This account has 8 open/s, 'another account has places')
+  t.equal(
+    (await fetch(`${gateway.origin}/v1/models`, { headers: { authorization: `Bearer ${c1}` } })).status,
+    200,
+  )
+  for (const socket of sockets.splice(0)) {
+    socket.close()
+    await once(socket, 'close')
+  }
+  t.match(await fill(b2), /^20: 429 /, 'places are given back')
 })
