@@ -75,7 +75,7 @@ export function modelRulesWithoutRoute(
   })
 }
 
-/** Whether a request of the route may fall under a rule with the model or the prefix, as `find-limits.ts` decides. */
+/** Whether a request of the route may fall under the rule for a model, as `find-limits.ts` decides. */
 function mayFallUnder(
   { match, strip }: RouteConfig,
   { model, prefix }: Pick<LimitConfig, 'model' | 'prefix'>,
