@@ -5,7 +5,6 @@
 import { hasName } from '../accounts/account.js'
 import type { Catalogue } from '../config/catalogue.js'
 import type { Config, LimitConfig, RouteConfig } from '../config/config.js'
-import { didYouMean } from '../config/config-problem.js'
 import { accountPages, keyPages } from '../store/list-all.js'
 import type { Store } from '../store/store.js'
 
@@ -64,14 +63,11 @@ export function modelRulesWithoutRoute(
   catalogue: Catalogue,
 ): string[] {
   if (Object.values(upstreams).some(({ native }) => native.rules.length > 0)) return []
-  const named = routes.flatMap(({ match, strip }) => {
-    return 'model' in match ? [match.model, withoutStart(match.model, strip)] : []
-  })
   return limits.flatMap(({ model, prefix }, index) => {
     const [field, text] = model === null ? ['prefix', prefix] : ['model', model]
     if (text === null || routes.some((route) => mayFallUnder(route, { model, prefix }, catalogue))) return []
     const what = model === null ? `a model that starts with "${text}"` : `the model "${text}"`
-    return [`limits[${index}].${field}: no route has ${what}${didYouMean(text, named)}${ADVICE}`]
+    return [`limits[${index}].${field}: no route has ${what}${ADVICE}`]
   })
 }
 
