@@ -5,7 +5,7 @@
  */
 import * as z from 'zod'
 import { isOutcome, type Outcome } from '../errors.js'
-import { objectOf } from '../base/json.js'
+import { isObject, objectOf } from '../base/json.js'
 
 /**
  * `ok`, or the kind of the error; `lost`: the process exited before the request was settled. Batches have
@@ -232,6 +232,74 @@ export type LedgerEntry = Readonly<z.output<typeof entrySchema>> & {
   readonly budgetNanoUsd?: number | undefined
   /** What limits of tokens count if `source` is `assumed`; absent: the reserved amount. Not stored. */
   readonly rateTokens?: number | undefined
+}
+
+/**
+ * An entry without values, to which they are added: an object that gets its fifty members one after another
+ * takes several times as much memory.
+ */
+export const EMPTY_ENTRY: LedgerEntry = entrySchema.parse({
+  ...{
+    requestId: '',
+    atMs: 0,
+    durationMs: 0,
+    accountId: '',
+    keyId: '',
+    modelAsked: null,
+    modelAnswered: null,
+  },
+  ...{ model: '', upstream: null, dialect: null, attempts: 0, stream: false, status: 0, outcome: 'ok' },
+  ...{ finish: null, source: 'none', usage: {}, costNanoUsd: null, tokensAfterDisconnect: 0, losses: [] },
+  ...{ generation: 0, hops: {} },
+})
+
+type Members = Readonly<Record<string, unknown>>
+type Test = (value: unknown) => boolean
+
+/**
+ * Tests whether a value has the type as it is, so that nothing is added or left out. The schema itself makes
+ * objects for each of its fields, which takes most of the time in which an entry is read.
+ */
+function testOf(type: z.core.$ZodType): Test {
+  if (type instanceof z.ZodString) return (value) => typeof value === 'string'
+  if (type instanceof z.ZodNumber) return Number.isFinite
+  if (type instanceof z.ZodBoolean) return (value) => typeof value === 'boolean'
+  if (type instanceof z.ZodDefault || type instanceof z.ZodReadonly) return testOf(type.unwrap())
+  if (type instanceof z.ZodExactOptional) return testOf(type.unwrap())
+  if (type instanceof z.ZodNullable) {
+    const test = testOf(type.unwrap())
+    return (value) => value === null || test(value)
+  }
+  if (type instanceof z.ZodArray) {
+    const { element }: { element: z.core.$ZodType } = type
+    const test = testOf(element)
+    return (value) => Array.isArray(value) && value.every(test)
+  }
+  if (type instanceof z.ZodObject) return testOfMembers(type)
+  return (value) => z.safeParse(type, value).success
+}
+
+function testOfMembers(type: z.ZodObject): Test {
+  const shape: Readonly<Record<string, z.core.$ZodType>> = type.shape
+  const fields = Object.entries(shape)
+  const tests = new Map(fields.map(([name, each]) => [name, testOf(each)]))
+  const required = fields.filter(([, each]) => !(each instanceof z.ZodExactOptional))
+  return (value) => {
+    if (!isObject(value)) return false
+    for (const name of Object.keys(value)) if (tests.get(name)?.(value[name]) !== true) return false
+    return required.every(([name]) => value[name] !== undefined)
+  }
+}
+
+const isEntry: Test = testOfMembers(entrySchema)
+
+/** An entry of members that the schema has; what it says of them if they are none. */
+export function parseEntry(members: Members): z.ZodSafeParseResult<z.output<typeof entrySchema>> {
+  return isWhole(members) ? { success: true, data: members } : entrySchema.safeParse(members)
+}
+
+function isWhole(members: Members): members is z.output<typeof entrySchema> {
+  return isEntry(members)
 }
 
 /** The source of the token counts. */

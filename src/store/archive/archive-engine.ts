@@ -7,7 +7,7 @@ import type { LedgerEntry } from '../../ledger/entry.js'
 import type { ArchiveProgress } from '../archive-feed.js'
 import type { OwnColumn } from '../entry-order.js'
 import type { ArchiveAddress } from './archive-address.js'
-import type { ArchiveRow, ArchiveRows } from './columns.js'
+import type { ArchiveRow, TableRows } from './columns.js'
 
 /** The statements of the gateway end on the server after this time. */
 export const STATEMENT_SECONDS = 20
@@ -73,7 +73,7 @@ export interface ArchiveEngine {
    * Adds rows; repeated with the same token it adds nothing. Rows of several partitions may be added in part.
    * True if the reply proves that every row is there; else the caller reads them back.
    */
-  insert(table: 'entries' | 'hours', rows: ArchiveRows, token: string): Promise<boolean>
+  insert(table: 'entries' | 'hours', rows: TableRows, token: string): Promise<boolean>
   /** Writes values of the table `archive`; a higher version replaces a lower one. */
   put(values: Readonly<Record<string, string>>, version: number): Promise<void>
   /** How many of the entries of a batch it has, and their cost. */

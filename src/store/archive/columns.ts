@@ -6,13 +6,14 @@
 import {
   STORED,
   storedIn,
-  entrySchema,
+  EMPTY_ENTRY,
+  parseEntry,
   STAGES,
   type LedgerEntry,
   type StoredValue,
 } from '../../ledger/entry.js'
 import { nanoUsdOf, type NanoUsd } from '../../base/nano-usd.js'
-import { isObject, type JsonObject } from '../../base/json.js'
+import { isObject } from '../../base/json.js'
 import { UNIT_FIGURES } from '../../base/unit-counts.js'
 import { FIRST_CONTENT_COUNTERS, FORMER_COUNTERS } from '../first-content.js'
 
@@ -182,29 +183,70 @@ export const SUM_COLUMNS: readonly Column[] = [
   ...FIGURES.filter((name) => LATER_COLUMNS.includes(name)).map(figureColumn),
 ]
 
-/** The values of an entry by column, as JSON has them. */
-export function rowOfEntry(entry: LedgerEntry, written: { version: number; batch: number }): ArchiveRow {
-  const row: JsonObject = { at: timeText(entry.atMs), version: written.version, batch: written.batch }
-  for (const stored of STORED) {
-    const { kind } = stored
-    const name = nameIn(stored)
-    if (name === 'at_ms') continue
-    if (kind === 'stages') row[name] = stagesOf(entry)
-    else if (stored.member === 'losses') row[name] = entry.losses.join(' ')
-    else row[name] = valueOf(storedIn(entry, stored), name)
+/** The values of a row in the order of the columns of its table. */
+export type TableRow = readonly ColumnValue[]
+type ColumnValue = string | number | boolean | readonly (number | null)[] | null
+
+/** Rows that are made when they are read: so none lives longer than its text. */
+export interface TableRows extends Iterable<TableRow> {
+  readonly length: number
+}
+
+/** The number of the batch that writes an entry, and which version the entry is. */
+interface Written {
+  readonly version: number
+  readonly batch: number
+}
+
+type ReadValue = (entry: LedgerEntry, written: Written) => ColumnValue
+
+const ENTRY_VALUES: readonly ReadValue[] = ENTRY_COLUMNS.map(({ name }) => {
+  if (name === 'at') return ({ atMs }) => timeText(atMs)
+  if (name === 'version') return (_, { version }) => version
+  if (name === 'batch') return (_, { batch }) => batch
+  const stored = STORED.find((each) => nameIn(each) === name)
+  if (stored === undefined) throw new Error(`an entry has no value for the column '${name}'`)
+  const { member, part, kind } = stored
+  if (kind === 'stages') return stagesOf
+  if (member === 'losses') return ({ losses }) => losses.join(' ')
+  if (part === null) return (entry) => valueOf(entry[member], name)
+  return (entry) => valueOf(storedIn(entry, stored), name)
+})
+
+/** The row of `entries` of an entry. */
+export function rowOfEntry(entry: LedgerEntry, written: Written): TableRow {
+  return ENTRY_VALUES.map((read) => read(entry, written))
+}
+
+/** The rows of entries. */
+export function rowsOfEntries(
+  entries: readonly LedgerEntry[],
+  writtenBy: (entry: LedgerEntry) => Written,
+): TableRows {
+  return {
+    length: entries.length,
+    *[Symbol.iterator]() {
+      for (const entry of entries) yield rowOfEntry(entry, writtenBy(entry))
+    },
   }
-  return row
+}
+
+/** The rows of `hours` of cells, whose members have the names of columns, in a transfer. */
+export function rowsOfCells(cells: readonly ArchiveRow[], seal: number): TableRow[] {
+  return cells.map((cell) => {
+    return SUM_COLUMNS.map(({ name }) => (name === 'seal' ? seal : valueOf(cell[name], name)))
+  })
 }
 
 const MAX_TINY = 255
 
-function valueOf(value: unknown, name: string): JsonObject[string] {
+function valueOf(value: unknown, name: string): ColumnValue {
+  if (typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) return 0
     if (name === 'attempts' || name === 'cache_marks') return Math.min(MAX_TINY, value)
     return name === 'retry_after_seconds' ? Math.ceil(value) : value
   }
-  if (typeof value === 'string' || typeof value === 'boolean') return value
   if (Array.isArray(value)) return value.map(Number)
   return name === 'attempt_ms' ? [] : null
 }
@@ -242,7 +284,7 @@ const ALWAYS: ReadonlySet<string> = new Set([
 export function entryOfRow(row: Readonly<Record<string, unknown>>): LedgerEntry {
   const usage: Record<string, unknown> = {}
   const hops: Record<string, unknown> = {}
-  const members: Record<string, unknown> = { usage, hops }
+  const members: Record<string, unknown> = { ...EMPTY_ENTRY, usage, hops }
   for (const stored of STORED) {
     const { member, part, kind } = stored
     const name = nameIn(stored)
@@ -253,7 +295,7 @@ export function entryOfRow(row: Readonly<Record<string, unknown>>): LedgerEntry 
     else if (part === null) members[member] = value
     else if (value !== null) (member === 'usage' ? usage : hops)[part] = value
   }
-  const { success, data, error } = entrySchema.safeParse(members)
+  const { success, data, error } = parseEntry(members)
   if (success) return data
   throw new Error(
     `request '${String(row['request_id'])}' in the archive: '${error.issues[0]?.path.join('.') ?? ''}' is not valid`,
@@ -285,24 +327,6 @@ function micros(ms: unknown): number {
 
 /** A row of a query's result. */
 export type ArchiveRow = Readonly<Record<string, unknown>>
-
-/** Rows that are made when they are read: so none lives longer than its text. */
-export interface ArchiveRows extends Iterable<ArchiveRow> {
-  readonly length: number
-}
-
-/** The rows of entries. */
-export function rowsOfEntries(
-  entries: readonly LedgerEntry[],
-  writtenBy: (entry: LedgerEntry) => { version: number; batch: number },
-): ArchiveRows {
-  return {
-    length: entries.length,
-    *[Symbol.iterator]() {
-      for (const entry of entries) yield rowOfEntry(entry, writtenBy(entry))
-    },
-  }
-}
 
 /** The whole number in a column, which engines return as a text. */
 export function numberIn(row: ArchiveRow | undefined, name: string): number {

@@ -23,7 +23,7 @@ import type { MemoryLimit } from '../ledger.js'
 import { beganAtMs } from '../records/correct-entry.js'
 import type { Store } from '../store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
-import { numberIn } from './columns.js'
+import { numberIn, rowsOfCells } from './columns.js'
 import { progressAfterRestore } from './find-restored.js'
 import { inspectArchive, ownValues, valuesIn } from './inspect-archive.js'
 import { ArchivedEntries, MOST_IDS } from './read-entries.js'
@@ -462,7 +462,7 @@ export class ArchiveCopier {
     const before = await sealedInArchive(engine, seal)
     if (isSame(before)) return true
     if (before.cells > 0) return false
-    const rows = cells.map((cell) => ({ ...cell, seal }))
+    const rows = rowsOfCells(cells, seal)
     await engine.insert('hours', rows, `${store.id}/s/${seal}`)
     if (isSame(await sealedInArchive(engine, seal))) return true
     await engine.insert('hours', rows, `${store.id}/s/${seal}/${this.nowMs()}`)

@@ -2,7 +2,7 @@
  * Rows of a table as tab-separated text, which both engines read several times as fast as JSON: PostgreSQL's
  * text format of COPY and ClickHouse's `TabSeparated` differ in lists and in the zone of a time alone.
  */
-import { textIn, type ArchiveRow } from './columns.js'
+import type { TableRow } from './columns.js'
 
 /** What the engines differ in. */
 interface TextForm {
@@ -17,25 +17,21 @@ const SPECIAL = /[\\\t\n\r]/
 const SPECIALS = /[\\\t\n\r]/g
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' }
 
-/** The line of a row with these columns, of which the first is a time. */
-export function tabSeparated(
-  row: ArchiveRow,
-  [time = '', ...columns]: readonly string[],
-  { list: [open, end], zone }: TextForm,
-): string {
-  let text = textIn(row, time) + zone
-  for (const column of columns) {
-    const value = row[column]
-    if (value === null || value === undefined) text += `\t${UNKNOWN}`
-    else if (typeof value === 'string') text += `\t${escaped(value)}`
-    else if (Array.isArray(value)) text += `\t${open}${value.map(textOfNumber).join(',')}${end}`
-    else text += `\t${JSON.stringify(value)}`
-  }
-  return `${text}\n`
+/**
+ * The line of a row, whose first value is a time. Values are joined once: a text that grows with each takes
+ * twice as long.
+ */
+export function tabSeparated([time, ...values]: TableRow, form: TextForm): string {
+  const texts = [`${String(time)}${form.zone}`]
+  for (const value of values) texts.push(textOf(value, form))
+  return `${texts.join('\t')}\n`
 }
 
-function textOfNumber(value: unknown): string {
-  return typeof value === 'number' ? String(value) : 'NULL'
+function textOf(value: TableRow[number], { list: [open, end] }: TextForm): string {
+  if (value === null) return UNKNOWN
+  if (typeof value === 'string') return escaped(value)
+  if (typeof value === 'object') return `${open}${value.map((each) => each ?? 'NULL').join(',')}${end}`
+  return String(value)
 }
 
 function escaped(text: string): string {

@@ -2,8 +2,8 @@
  * The text of a ledger entry: a compact JSON array that begins with its version, `[2,…]`. The spool and every
  * engine store the same text.
  */
-import { entryHopsSchema, entrySchema, type LedgerEntry } from '../../ledger/entry.js'
-import { checkFields, parseJson } from './parse-record.js'
+import { entryHopsSchema, entrySchema, parseEntry, type LedgerEntry } from '../../ledger/entry.js'
+import { parsed, parseJson } from './parse-record.js'
 
 const VERSION = 2
 /** The earlier version, which ends with `hops`. */
@@ -69,7 +69,7 @@ export function readEntry(text: string): LedgerEntry {
 
 /** The entry with these members. Throws an Error naming the one that is damaged, never its value. */
 export function entryOf(members: Readonly<Partial<Record<EntryField, unknown>>>): LedgerEntry {
-  return checkFields(entrySchema, members)
+  return parsed(parseEntry(members))
 }
 
 /** The value of a field for the schema, from its JSON; a value that is damaged is none for it. */

@@ -13,7 +13,11 @@ export function parseJson(text: string): unknown {
 
 /** The value with the type of the schema. Throws an Error that names the field. */
 export function checkFields<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const { success, data, error } = schema.safeParse(value)
+  return parsed(schema.safeParse(value))
+}
+
+/** What was parsed. Throws an Error that names the field that is not valid. */
+export function parsed<Value>({ success, data, error }: z.ZodSafeParseResult<Value>): Value {
   if (success) return data
   const names = (error.issues[0]?.path ?? []).filter((step) => typeof step === 'string')
   const field = names.map((name) => `'${name}'`).reverse()

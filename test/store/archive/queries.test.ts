@@ -5,7 +5,7 @@
 import t from 'tap'
 import { ARCHIVE_QUERIES } from '../../../docs/generate/archive-queries.js'
 import { openArchiveEngine } from '../../../src/store/archive/open-archive-engine.js'
-import { rowOfEntry } from '../../../src/store/archive/columns.js'
+import { rowOfEntry, rowsOfCells } from '../../../src/store/archive/columns.js'
 import { schemaStatements } from '../../../src/store/archive/schema-statements.js'
 import { cellsOfEntries } from '../../../src/store/archive/seal-hours.js'
 import { ENGINES, engineMissing, archiveDatabase } from '../../helpers/archive-engines.js'
@@ -35,11 +35,7 @@ for (const name of ENGINES) {
       toMs: startMs + HOUR_MS,
       batch: { upTo: 1 },
     })
-    await engine.insert(
-      'hours',
-      cells.map((cell) => ({ ...cell, seal: 1 })),
-      'test/s/1',
-    )
+    await engine.insert('hours', rowsOfCells(cells, 1), 'test/s/1')
     await engine.put({ confirmed: '1', round: '1', abandoned: '' }, 2)
     for (const query of ARCHIVE_QUERIES) {
       const rows = await engine.query(query[name])

@@ -35,7 +35,8 @@ for (const name of ENGINES) {
     t.strictSame(after.findings, [])
     t.equal(after.schema, 1)
 
-    const entries = [anEntry(1), anEntry(2, { upstream: null, costNanoUsd: null }), anEntry(3)]
+    const first = anEntry(1)
+    const entries = [first, anEntry(2, { upstream: null, costNanoUsd: null }), anEntry(3)]
     const rows = entries.map((entry) => rowOfEntry(entry, { version: 1, batch: 1 }))
     await engine.insert('entries', rows, 'test/e/1')
     await engine.insert('entries', rows, 'test/e/1')
@@ -57,7 +58,7 @@ for (const name of ENGINES) {
     await engine.put({ confirmed: '2' }, 2)
     const view = await engine.query(`SELECT count(*) AS count FROM ${config.prefix}requests`)
     t.equal(Number(view[0]?.['count']), 3)
-    const corrected = { ...rows[0], version: 2, batch: 2, cost_nano_usd: 5 }
+    const corrected = rowOfEntry({ ...first, costNanoUsd: 5 }, { version: 2, batch: 2 })
     await engine.insert('entries', [corrected], 'test/e/2')
     const [sum] = await engine.query(
       `SELECT count(*) AS count, sum(cost_usd) AS cost FROM ${config.prefix}requests`,

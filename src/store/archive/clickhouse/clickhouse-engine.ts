@@ -30,7 +30,7 @@ import {
   SUM_COLUMNS,
   textIn,
   type ArchiveRow,
-  type ArchiveRows,
+  type TableRows,
 } from '../columns.js'
 import { tabSeparated } from '../tab-separated.js'
 
@@ -100,6 +100,8 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
   ARGUMENT_OUT_OF_BOUND: 'refused',
 }
 const MAX_REASON = 300
+/** Of the month in the text of a time. */
+const MONTH_LENGTH = 'YYYY-MM'.length
 const COLUMNS = {
   entries: ENTRY_COLUMNS.map(({ name }) => name),
   hours: SUM_COLUMNS.map(({ name }) => name),
@@ -187,22 +189,22 @@ export class ClickhouseEngine implements ArchiveEngine {
    * Rows of each month are an insert: the server adds a block of one partition whole or not at all. Its reply
    * does not prove that the rows are there: a table may be of another engine, or have dropped the block.
    */
-  async insert(table: 'entries' | 'hours', rows: ArchiveRows, token: string): Promise<false> {
-    const time = table === 'entries' ? 'at' : 'start'
-    const columns = COLUMNS[table]
-    const [first = '', ...names] = columns
-    const months = new Map<string, string>()
+  async insert(table: 'entries' | 'hours', rows: TableRows, token: string): Promise<false> {
+    const [first = '', ...names] = COLUMNS[table]
+    const months = new Map<string, string[]>()
     for (const row of rows) {
-      const month = textIn(row, time).slice(0, 7)
-      const line = tabSeparated(row, columns, { list: ['[', ']'], zone: '' })
-      months.set(month, (months.get(month) ?? '') + line)
+      const line = tabSeparated(row, { list: ['[', ']'], zone: '' })
+      const month = line.slice(0, MONTH_LENGTH)
+      const lines = months.get(month)
+      if (lines === undefined) months.set(month, [line])
+      else lines.push(line)
     }
     try {
-      for (const [month, text] of months) {
+      for (const [month, lines] of months) {
         await this.client.insert({
           table: `${this.prefix}${table}`,
           columns: [first, ...names],
-          values: Readable.from([Buffer.from(text)], { objectMode: false }),
+          values: Readable.from([Buffer.from(lines.join(''))], { objectMode: false }),
           format: 'TabSeparated',
           clickhouse_settings: {
             ...this.limits(STATEMENT_SECONDS),

@@ -23,7 +23,8 @@ import {
   SUM_COLUMNS,
   textIn,
   type ArchiveRow,
-  type ArchiveRows,
+  type TableRow,
+  type TableRows,
 } from '../columns.js'
 import { tabSeparated } from '../tab-separated.js'
 
@@ -172,8 +173,7 @@ export class PostgresEngine implements ArchiveEngine {
   }
 
   /** Rows are copied; those that the table may have are merged, after which the caller has to count them. */
-  async insert(table: 'entries' | 'hours', rows: ArchiveRows): Promise<boolean> {
-    const time = table === 'entries' ? 'at' : 'start'
+  async insert(table: 'entries' | 'hours', rows: TableRows): Promise<boolean> {
     const insert = async (): Promise<boolean> => {
       try {
         return (await this.copied(table, rows)) === rows.length
@@ -187,7 +187,7 @@ export class PostgresEngine implements ArchiveEngine {
     try {
       return await insert().catch(async (error: unknown) => {
         if (codeOf(error) !== NO_PARTITION) throw error
-        const timeIn = (row: ArchiveRow) => Date.parse(`${textIn(row, time).replace(' ', 'T')}Z`)
+        const timeIn = ([time]: TableRow) => Date.parse(`${String(time).replace(' ', 'T')}Z`)
         await this.prepare(Array.from(rows, timeIn))
         return insert()
       })
@@ -197,10 +197,9 @@ export class PostgresEngine implements ArchiveEngine {
   }
 
   /** The number of rows that the server added, all or none. */
-  private async copied(table: 'entries' | 'hours', rows: ArchiveRows): Promise<number> {
+  private async copied(table: 'entries' | 'hours', rows: TableRows): Promise<number> {
     const columns = COLUMNS[table].map(({ name }) => name)
-    let text = ''
-    for (const row of rows) text += tabSeparated(row, columns, { list: ['{', '}'], zone: 'Z' })
+    const lines = Array.from(rows, (row) => tabSeparated(row, { list: ['{', '}'], zone: 'Z' }))
     const { from } = await import('pg-copy-streams')
     const client = await (await this.opened()).connect()
     const names = columns.map((name) => this.is.quoted(name)).join(', ')
@@ -208,7 +207,7 @@ export class PostgresEngine implements ArchiveEngine {
     let isWhole = false
     try {
       const stream = client.query(copy)
-      await pipeline([Buffer.from(text)], stream)
+      await pipeline([Buffer.from(lines.join(''))], stream)
       isWhole = true
       return copy.rowCount
     } finally {
@@ -328,11 +327,11 @@ function namedInJson({ name }: (typeof ENTRY_COLUMNS)[number]): NamedColumn {
 }
 
 /** Half of the time of `JSON.stringify` for an object of fifty members. A time without a zone is UTC. */
-function jsonOf(row: ArchiveRow, [time, ...columns]: readonly NamedColumn[]): string {
-  let text = time === undefined ? '' : `"${time.name}":"${textIn(row, time.name)}Z"`
-  for (const { name, json } of columns) {
-    const value = row[name]
-    if (value !== null && value !== undefined) text += json + JSON.stringify(value)
+function jsonOf([time, ...values]: TableRow, [first, ...columns]: readonly NamedColumn[]): string {
+  let text = first === undefined ? '' : `"${first.name}":"${String(time)}Z"`
+  for (const [at, { json }] of columns.entries()) {
+    const value = values[at] ?? null
+    if (value !== null) text += json + JSON.stringify(value)
   }
   return `{${text}}`
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { timeOfRequestId } from '../../../http/request-id.js'
-import { entrySchema, STAGES, STORED, type LedgerEntry } from '../../../ledger/entry.js'
+import { EMPTY_ENTRY, parseEntry, STAGES, STORED, type LedgerEntry } from '../../../ledger/entry.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import { numbersIn, numbersText } from '../../records/packed-entry.js'
 import { damaged } from '../../store-errors.js'
@@ -267,7 +267,7 @@ export function entryIn(row: Row): LedgerEntry {
 /** The entry with these values in the order of `STORED`. Throws an Error that names it if it is damaged. */
 export function entryOfValues(values: readonly unknown[]): LedgerEntry {
   try {
-    const { success, data, error } = entrySchema.safeParse(membersOf(values))
+    const { success, data, error } = parseEntry(membersOf(values))
     if (success) return data
     const [member, part] = error.issues[0]?.path ?? []
     const wrong = STORED.find((each) => each.member === member && (each.part ?? part) === part)
@@ -279,12 +279,13 @@ export function entryOfValues(values: readonly unknown[]): LedgerEntry {
   }
 }
 
-function membersOf(values: readonly unknown[]): unknown {
+function membersOf(values: readonly unknown[]): Readonly<Record<string, unknown>> {
   const usage: Record<string, unknown> = {}
   const hops: Record<string, unknown> = {}
-  const members: Record<string, unknown> = { usage, hops }
-  for (const [at, { member, part, column, kind }] of STORED.entries()) {
-    const stored = values[at] ?? null
+  const members: Record<string, unknown> = { ...EMPTY_ENTRY, usage, hops }
+  let at = 0
+  for (const { member, part, column, kind } of STORED) {
+    const stored = values[at++] ?? null
     const value = typeof stored === 'bigint' ? Number(stored) : stored
     if (kind === 'stages') addStages(hops, durationsIn(value, column))
     else if (member === 'attemptMs') members[member] = value === null ? null : durationsIn(value, column)
