@@ -235,8 +235,8 @@ export type LedgerEntry = Readonly<z.output<typeof entrySchema>> & {
 }
 
 /**
- * An entry without values, to which they are added: an object that gets its fifty members one after another
- * takes several times as much memory.
+ * An entry without values, to which they are added: an object whose fifty members are added in sequence takes
+ * several times as much memory.
  */
 export const EMPTY_ENTRY: LedgerEntry = entrySchema.parse({
   ...{
@@ -257,7 +257,7 @@ type Members = Readonly<Record<string, unknown>>
 type Test = (value: unknown) => boolean
 
 /**
- * Tests whether a value has the type as it is, so that nothing is added or left out. The schema itself makes
+ * Tests whether a value has the type unchanged: nothing is added or left out. The schema itself makes
  * objects for each of its fields, which takes most of the time in which an entry is read.
  */
 function testOf(type: z.core.$ZodType): Test {
@@ -293,7 +293,7 @@ function testOfMembers(type: z.ZodObject): Test {
 
 const isEntry: Test = testOfMembers(entrySchema)
 
-/** An entry of members that the schema has; what it says of them if they are none. */
+/** The entry with these members, or the issues of the schema. */
 export function parseEntry(members: Members): z.ZodSafeParseResult<z.output<typeof entrySchema>> {
   return isWhole(members) ? { success: true, data: members } : entrySchema.safeParse(members)
 }
