@@ -183,6 +183,26 @@ export const SUM_COLUMNS: readonly Column[] = [
   ...FIGURES.filter((name) => LATER_COLUMNS.includes(name)).map(figureColumn),
 ]
 
+/** What the tables and views are for, as comments of the database. */
+export const TABLE_MEANS = {
+  entries: 'One row per request. Read it through the view requests (ClickHouse: or with FINAL).',
+  hours: 'Sums of hours. Read it through the view usage.',
+  archive: 'What has been committed.',
+  requests: 'One row per request that is confirmed, in its latest version, with cost_usd.',
+  usage: 'Sums of hours that count, by account, key, model, upstream, format and labels, with cost_usd.',
+} as const
+
+/** The comments of the columns of the table `archive`. */
+export const ARCHIVE_MEANS: Readonly<Record<string, string>> = {
+  name: 'schema, store, confirmed, round, abandoned, sums_from, sums_to or hot_from.',
+  value: 'A number, the id of the store, or numbers separated by commas.',
+  version: 'A row with a higher one replaces the row of the same name.',
+}
+
+const COST = { name: 'cost_usd', means: 'The cost in US dollars, exact.' }
+/** The columns of the views in any order, with their comments. */
+export const VIEW_COLUMNS = { requests: [...ENTRY_COLUMNS, COST], usage: [...SUM_COLUMNS, COST] } as const
+
 /** The values of a row in the order of the columns of its table. */
 export type TableRow = readonly ColumnValue[]
 type ColumnValue = string | number | boolean | readonly (number | null)[] | null

@@ -6,7 +6,16 @@ import { readFileSync } from 'node:fs'
 import type { ArchiveConfig } from '../../config/config.js'
 import { programFile } from '../../config/package-file.js'
 import type { ArchiveAddress } from './archive-address.js'
-import { DIMENSIONS, ENTRY_COLUMNS, FIGURES, LATER_COLUMNS, SUM_COLUMNS } from './columns.js'
+import {
+  ARCHIVE_MEANS,
+  DIMENSIONS,
+  ENTRY_COLUMNS,
+  FIGURES,
+  LATER_COLUMNS,
+  SUM_COLUMNS,
+  TABLE_MEANS,
+  VIEW_COLUMNS,
+} from './columns.js'
 
 /** The version of the tables. A newer one only adds columns. */
 export const SCHEMA = 1
@@ -46,13 +55,35 @@ function clickhouseSchema({ config, tableEngine, cluster }: SchemaOptions): stri
     // A bare name would be that of the sum.
     figure_sums: figureSums(FIRST_FIGURES, 'cells.'),
     later_sums: figureSums(LATER_FIGURES, 'cells.'),
-    later_figures: LATER_FIGURES.map((name) => `ADD COLUMN IF NOT EXISTS ${name} Int64`).join(', '),
+    later_figures: laterColumns(SUM_COLUMNS),
+    later_entry_columns: laterColumns(ENTRY_COLUMNS),
+    ...Object.fromEntries(
+      Object.entries({ ...TABLE_MEANS, ...ARCHIVE_MEANS }).map(([name, means]) => [
+        `means_of_${name}`,
+        quoted(means),
+      ]),
+    ),
+    usage_comments: columnComments('usage'),
+    requests_comments: columnComments('requests'),
   }
   const tables = statementsOf('store/archive/clickhouse/schema.sql', values)
   if (cluster === undefined) return [...tables, ...setsSchema(config.prefix)]
   const views = tables.splice(5)
   const distributed = statementsOf('store/archive/clickhouse/distributed.sql', values)
   return [...tables, ...distributed, ...views, ...setsSchema(config.prefix)]
+}
+
+/** Columns that tables of an earlier release get. */
+function laterColumns(list: typeof ENTRY_COLUMNS): string {
+  const later = list.filter(({ name }) => LATER_COLUMNS.includes(name))
+  const added = later.map(({ name, clickhouse, means }) => `${name} ${withComment(clickhouse, means)}`)
+  return added.map((each) => `ADD COLUMN IF NOT EXISTS ${each}`).join(', ')
+}
+
+/** Comments of the columns that ClickHouse's view has. */
+function columnComments(view: keyof typeof VIEW_COLUMNS): string {
+  const columns = VIEW_COLUMNS[view].filter(({ name }) => view === 'requests' || name !== 'seal')
+  return columns.map(({ name, means }) => `COMMENT COLUMN \`${name}\` ${quoted(means)}`).join(', ')
 }
 
 /** The comment follows the default and precedes the codec. */
@@ -70,12 +101,13 @@ function setsSchema(prefix: string): string[] {
 function postgresSchema({ config }: SchemaOptions): string[] {
   const columns = (list: typeof ENTRY_COLUMNS) =>
     list.map(({ name, postgresql }) => `  ${nameOf(name)} ${postgresql}`).join(',\n')
-  const comments = (table: string, list: typeof ENTRY_COLUMNS) =>
-    list
-      .filter(({ means }) => means !== '')
-      .map(
-        ({ name, means }) => `COMMENT ON COLUMN ${config.prefix}${table}.${nameOf(name)} IS ${quoted(means)}`,
-      )
+  const comment = (of: string, means: string) => `COMMENT ON ${of} IS ${quoted(means)}`
+  const onColumns = (
+    table: string,
+    list: readonly Pick<(typeof ENTRY_COLUMNS)[number], 'name' | 'means'>[],
+  ) => list.map(({ name, means }) => comment(`COLUMN ${config.prefix}${table}.${nameOf(name)}`, means))
+  // The view has no lists and no transfers.
+  const ofUsage = VIEW_COLUMNS.usage.filter(({ name }) => name !== 'seal' && name !== 'first_content')
   const values = {
     ...valuesOf(config),
     entry_columns: columns(ENTRY_COLUMNS),
@@ -92,8 +124,20 @@ function postgresSchema({ config }: SchemaOptions): string[] {
   }
   return [
     ...statementsOf('store/archive/postgres/schema.sql', values),
-    ...comments('entries', ENTRY_COLUMNS),
-    ...comments('hours', SUM_COLUMNS),
+    ...Object.entries(TABLE_MEANS).map(([name, means]) => {
+      return comment(`${name in VIEW_COLUMNS ? 'VIEW' : 'TABLE'} ${config.prefix}${name}`, means)
+    }),
+    ...onColumns('entries', ENTRY_COLUMNS),
+    ...onColumns('hours', [
+      ...SUM_COLUMNS,
+      { name: 'dims', means: 'A digest of the dimensions, for the key.' },
+    ]),
+    ...onColumns(
+      'archive',
+      Object.entries(ARCHIVE_MEANS).map(([name, means]) => ({ name, means })),
+    ),
+    ...onColumns('requests', VIEW_COLUMNS.requests),
+    ...onColumns('usage', ofUsage),
     ...setsSchema(config.prefix).map(
       (sql) => `${sql} ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = excluded.version`,
     ),

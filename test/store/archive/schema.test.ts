@@ -4,7 +4,7 @@
  * Method: real engines; the statements are run twice, then entries are inserted, repeated and corrected.
  */
 import t from 'tap'
-import { Sql } from '../../../src/store/archive/archive-engine.js'
+import { Sql, type ArchiveEngine } from '../../../src/store/archive/archive-engine.js'
 import { openArchiveEngine } from '../../../src/store/archive/open-archive-engine.js'
 import { entryOfRow, ENTRY_COLUMNS, rowOfEntry } from '../../../src/store/archive/columns.js'
 import { inspectArchive } from '../../../src/store/archive/inspect-archive.js'
@@ -34,6 +34,8 @@ for (const name of ENGINES) {
     const after = await inspectArchive(engine, null)
     t.strictSame(after.findings, [])
     t.equal(after.schema, 1)
+
+    t.strictSame(await withoutComment(engine, config.prefix), [], 'each table, view and column has a comment')
 
     const first = anEntry(1)
     const entries = [first, anEntry(2, { upstream: null, costNanoUsd: null }), anEntry(3)]
@@ -68,4 +70,23 @@ for (const name of ENGINES) {
     t.equal(Math.round(Number(sum?.['cost']) * 1e9), cost)
     t.ok((await engine.size()).rows >= 0)
   })
+}
+
+/** Names of tables, views and columns of the archive without a comment in the database. */
+async function withoutComment(engine: ArchiveEngine, prefix: string): Promise<unknown[]> {
+  const names = ['entries', 'hours', 'archive', 'usage', 'requests'].map((name) => `'${prefix}${name}'`)
+  const list = names.join(', ')
+  const rows = await engine.query(
+    engine.kind === 'clickhouse'
+      ? `SELECT name FROM system.tables WHERE database = currentDatabase() AND name IN (${list}) AND comment = ''
+         UNION ALL SELECT concat(table, '.', name) AS name FROM system.columns WHERE
+           database = currentDatabase() AND table IN (${list}) AND comment = ''`
+      : `SELECT relname AS name FROM pg_class WHERE relname IN (${list}) AND obj_description(oid, 'pg_class') IS NULL
+         UNION ALL SELECT relname || '.' || attname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid WHERE
+           relname IN (${list}) AND attnum > 0 AND NOT attisdropped
+           AND col_description(pg_class.oid, attnum) IS NULL
+         UNION ALL SELECT proname FROM pg_proc WHERE
+           proname = '${prefix}partitions' AND obj_description(oid, 'pg_proc') IS NULL`,
+  )
+  return rows.map((row) => row['name'])
 }

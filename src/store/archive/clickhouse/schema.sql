@@ -8,10 +8,9 @@ CREATE TABLE IF NOT EXISTS {prefix}entries{local}{on_cluster} (
 PARTITION BY toYYYYMM(at) ORDER BY (account_id, at, request_id)
 TTL toDateTime(at) + INTERVAL {keep_days} DAY
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1
-COMMENT 'One row per request. Read it with FINAL, or through {prefix}requests.'
+COMMENT {means_of_entries}
 
-ALTER TABLE {prefix}entries{local}{on_cluster} ADD COLUMN IF NOT EXISTS units String CODEC(ZSTD(1)),
-ADD COLUMN IF NOT EXISTS batch_id String CODEC(ZSTD(1))
+ALTER TABLE {prefix}entries{local}{on_cluster} {later_entry_columns}
 
 CREATE TABLE IF NOT EXISTS {prefix}hours{local}{on_cluster} (
 {sum_columns},
@@ -21,16 +20,16 @@ PARTITION BY toYYYYMM(start)
 ORDER BY (account_id, start, key_id, model, upstream, ingress, labels, account_path, shadow, grain, seal)
 TTL start + INTERVAL {sums_days} DAY
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1
-COMMENT 'Sums of hours. Read it through {prefix}usage.'
+COMMENT {means_of_hours}
 
 ALTER TABLE {prefix}hours{local}{on_cluster} {later_figures}
 
 CREATE TABLE IF NOT EXISTS {prefix}archive{on_cluster} (
-  name String COMMENT 'schema, store, confirmed, round or abandoned.',
-  value String,
-  version UInt64
+  name String COMMENT {means_of_name},
+  value String COMMENT {means_of_value},
+  version UInt64 COMMENT {means_of_version}
 ) ENGINE = {archive_engine} ORDER BY name
-COMMENT 'What has been committed.'
+COMMENT {means_of_archive}
 
 CREATE OR REPLACE VIEW {prefix}usage{on_cluster} AS
 SELECT start, grain, {dimensions},
@@ -47,3 +46,11 @@ CREATE OR REPLACE VIEW {prefix}requests{on_cluster} AS
 SELECT *, CAST(cost_nano_usd AS Nullable(Decimal(38, 9))) / CAST(1000000000 AS Decimal(38, 0)) AS cost_usd
 FROM {prefix}entries FINAL WHERE
   batch <= (SELECT toUInt64(max(toUInt64OrZero(value))) FROM {prefix}archive FINAL WHERE name = 'confirmed')
+
+ALTER TABLE {prefix}usage{on_cluster} MODIFY COMMENT {means_of_usage}
+
+ALTER TABLE {prefix}usage{on_cluster} {usage_comments}
+
+ALTER TABLE {prefix}requests{on_cluster} MODIFY COMMENT {means_of_requests}
+
+ALTER TABLE {prefix}requests{on_cluster} {requests_comments}

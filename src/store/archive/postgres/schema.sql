@@ -87,3 +87,6 @@ CREATE OR REPLACE VIEW {prefix}requests AS
 SELECT {first_columns}, (cost_nano_usd / 1000000000.0)::numeric(38, 9) AS cost_usd, {later_columns}
 FROM {prefix}entries WHERE
   batch <= (SELECT coalesce(max(value::bigint), 0) FROM {prefix}archive WHERE name = 'confirmed')
+
+COMMENT ON FUNCTION {prefix}partitions(int) IS
+  'Makes missing partitions for this number of days ahead, or of one day before, and drops those past their time.'
