@@ -7,6 +7,7 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { highestRole, roleOf, type AccountRole, type GatewayRole, type Member, type User } from './account.js'
 import { memberChange, userChange } from './changes/audit-text.js'
+import { isOwnName } from './names.js'
 
 /** What a user's groups give. */
 export interface GroupRoles {
@@ -19,7 +20,11 @@ export interface GroupRoles {
 /** The most groups that are read; providers give a few hundred. */
 const MAX_GROUPS = 1_000
 
-/** The roles of these groups. A group gives the role of an account only if the account exists. */
+/**
+ * The roles of these groups. A group gives the role of an account only if the account exists. A pattern does
+ * not select accounts that users or tokens of accounts may have made: their makers would read what people of
+ * the group do there.
+ */
 export async function groupRolesOf(
   store: Pick<Store, 'accountByName'>,
   config: GroupRolesConfig | null,
@@ -34,7 +39,7 @@ export async function groupRolesOf(
   ])
   const patterns = Object.entries(config.accounts)
   for (const group of own) {
-    const matching = patterns.filter(([pattern]) => matches(pattern, group))
+    const matching = patterns.filter(([pattern]) => matches(pattern, group, isOwnName(group)))
     const role = highestRole(matching.map(([, each]) => each))
     const account = role === null ? null : await store.accountByName(group)
     if (role !== null && account !== null) accounts.set(account.id, role)
@@ -42,8 +47,9 @@ export async function groupRolesOf(
   return { gateway, accounts }
 }
 
-function matches(pattern: string, group: string): boolean {
-  return pattern.endsWith('*') ? group.startsWith(pattern.slice(0, -1)) : group === pattern
+function matches(pattern: string, group: string, isNamedAlone: boolean): boolean {
+  if (!pattern.endsWith('*')) return group === pattern
+  return !isNamedAlone && group.startsWith(pattern.slice(0, -1))
 }
 
 /** A sign-in of a user with these roles. */

@@ -25,7 +25,7 @@ const roles = z.strictObject({
     .record(z.string(), z.enum(ACCOUNT_ROLES))
     .default({})
     .describe(
-      'Roles by the name of an account, with `*` at its end at most: a user of the group with this name has the role in the account with this name, if it exists.',
+      'Roles by the name of an account, with `*` at its end at most: a user of the group with this name has the role in the account with this name, if it exists. `*` selects no account with `--` in its name, which users and tokens of accounts may have made.',
     ),
 })
 

@@ -430,3 +430,57 @@ void t.test('reports an unavailable provider and a missing one', async (t) => {
   const answer = await bare.browser().ask('POST', '/oidc/start', { body: {} })
   t.match([answer.status, answer.error['message']], [403, /configured/])
 })
+
+onBothStores(t, 'a pattern of groups gives no role in accounts that others made', async (t, settings) => {
+  const stage = await scene(t, undefined, { ...settings, more: 'admin_api: { enabled: true }' })
+  const { store } = stage
+  stage.configure({ hasProvider: false, rest: 'self_sign_up: true' })
+  const { account: team } = await createAccount(store, { name: 'team', plan: 'max', password: null })
+  // As tokens of the account make them, for groups that the provider has.
+  for (const name of ['team--finance', 'team--named']) {
+    await createAccount(store, { name, plan: 'max', password: null, parentId: team.id })
+  }
+  const body = { email: 'eve@visitor.example', password: PASSWORD }
+  t.equal((await stage.browser().ask('POST', '/sign-up', { body })).status, 200)
+  t.ok(await store.accountByName('self--eve'))
+  stage.configure({
+    more: ", roles: { accounts: { 'team*': member, '*': viewer, team--named: owner } }",
+  })
+  const browser = stage.browser()
+  const groups = [
+    'team--finance',
+    'self--eve',
+    'team--named',
+    'team',
+    'TEAM',
+    'team/x',
+    'team%2d%2dfinance',
+    '*',
+  ]
+  const entered = await through(stage, browser, { email: 'ada@example.com', verified: true, groups })
+  const roles = sessionReply.parse(entered.json).accounts.map(({ name, role }) => `${name} ${role}`)
+  t.same(roles, ['team member', 'team--named owner'], 'only the one that the configuration names')
+})
+
+onBothStores(t, 'the next person with an address gets an account', async (t, settings) => {
+  const stage = await scene(t, undefined, settings)
+  const { store } = stage
+  stage.configure({ more: ', create_accounts: true, roles: { auditor: [audit] }' })
+  const enter = async (person: Person) => {
+    const browser = stage.browser()
+    return { reply: await through(stage, browser, person), browser }
+  }
+  const first = await enter({ email: 'kim@example.com', verified: true, sub: 'first' })
+  t.equal(first.reply.status, 200)
+  t.equal((await first.browser.ask('POST', '/keys', { body: { name: 'hers' } })).status, 201)
+  t.equal((await enter({ email: 'kim.married@example.com', verified: true, sub: 'first' })).reply.status, 200)
+  // Another person joins and gets the address that is free now.
+  const next = await enter({ email: 'kim@example.com', verified: true, sub: 'second' })
+  t.equal(next.reply.status, 200, next.reply.text)
+  const { account } = sessionReply.parse(next.reply.json)
+  t.not(account?.id, sessionReply.parse(first.reply.json).account?.id)
+  t.same((await next.browser.get('/keys')).json['keys'], [], 'nothing of the former holder')
+  t.match((await first.browser.get('/keys')).json, { keys: [{ name: 'hers' }] })
+  t.equal((await enter({ email: 'kim@example.com', verified: true, sub: 'second' })).reply.status, 200)
+  t.match(await store.users.byEmail('kim@example.com'), { subject: 'second' })
+})
