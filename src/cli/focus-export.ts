@@ -44,7 +44,11 @@ type Cell = (row: Row, names: ChargeNames) => string | number
 
 const cost: Cell = ({ costNanoUsd }) => usd(costNanoUsd)
 const tokens: Cell = ({ inputTokens, outputTokens }) => inputTokens + outputTokens
-const provider: Cell = ({ entry: { upstream } }, { providerOf }) => providerOf(upstream ?? '')
+/** Provider and service of requests that reached no upstream: FOCUS does not allow empty ones. */
+const GATEWAY = 'Sluice'
+const provider: Cell = ({ entry: { upstream } }, { providerOf }) => {
+  return upstream === null ? GATEWAY : providerOf(upstream)
+}
 const model: Cell = ({ entry }) => entry.model
 
 /** The columns in order. */
@@ -75,7 +79,7 @@ const COLUMNS: readonly (readonly [name: string, cell: Cell])[] = [
   ['ResourceName', model],
   ['ResourceType', () => 'Model'],
   ['ServiceCategory', () => 'AI and Machine Learning'],
-  ['ServiceName', ({ entry }) => entry.upstream ?? ''],
+  ['ServiceName', ({ entry }) => entry.upstream ?? GATEWAY],
   ['ServiceSubcategory', () => 'Generative AI'],
   ['SubAccountId', ({ entry }) => entry.accountId],
   ['SubAccountName', ({ entry }) => entry.accountPath?.split('/').at(-1) ?? entry.accountId],

@@ -37,6 +37,7 @@ void t.test('rows by day, account, key, model and upstream', async (t) => {
     ['d', { atMs: day + 86_400_001, costNanoUsd: 5, model: 'other', labels: 'team=red env=prod' }],
     ['e', { atMs: day + 86_400_002, costNanoUsd: 6, dimensions: 'run=r-1 end_user=Ada%20%26%20co' }],
     ['f', { atMs: day + 86_400_003, costNanoUsd: 7, dimensions: 'run=r-2', labels: 'run=x' }],
+    ['h', { atMs: day + 86_400_003, costNanoUsd: 0, upstream: null, model: 'unknown' }],
     ['g', { atMs: day + 86_400_004, costNanoUsd: 8, dimensions: 'run=r-1 end_user=Ada%20%26%20co' }],
   ] as const
   for (const [name, more] of entries) {
@@ -69,6 +70,11 @@ void t.test('rows by day, account, key, model and upstream', async (t) => {
     { BilledCost: '0.000000005', ResourceName: 'other', Tags: '{"team":"red","env":"prod"}' },
     { BilledCost: '0.000000014', x_Requests: '2', Tags: '{"run":"r-1","end_user":"Ada & co"}' },
     { BilledCost: '0.000000007', x_Requests: '1', Tags: '{"run":"r-2"}' },
+    { BilledCost: '0.000000000', ResourceName: 'unknown', ServiceName: 'Sluice', ProviderName: 'Sluice' },
   ])
-  t.equal(rows.length, 5)
+  t.equal(rows.length, 6)
+  for (const row of rows) {
+    const empty = MANDATORY.split(' ').filter((name) => name !== 'ChargeClass' && row[name] === '')
+    t.strictSame(empty, [], 'only ChargeClass may be empty')
+  }
 })
