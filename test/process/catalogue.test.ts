@@ -9,10 +9,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { sluice, sluiceHere } from '../cli/session.js'
-import { startServe, until } from './program.js'
+import { ALONE, startServe, until } from './program.js'
 
 const MODEL = 'gpt-5.4-mini'
-const served = await startServe(t)
+const served = await startServe(t, ALONE)
 const models = join(served.file, '..', 'models.yaml')
 
 function setPrice(text: string): void {

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { CANARY, fileText, prepare, run, startServe, until, type Served } from './program.js'
+import { ALONE, CANARY, fileText, prepare, run, startServe, until, type Served } from './program.js'
 import { tally, Traffic } from './traffic.js'
 
 async function statusOf(served: Served): Promise<number> {
@@ -59,7 +59,7 @@ void t.test('I-137: a changed secret file is used, and a missing one keeps the o
   t.teardown(() => rmSync(folder, { recursive: true }))
   const secret = join(folder, 'key')
   writeFileSync(secret, 'sk-invalid-0123456789abcdef\n')
-  const served = await startServe(t, { key: `"\${file:${secret}}"` })
+  const served = await startServe(t, { ...ALONE, key: `"\${file:${secret}}"` })
   t.equal(await statusOf(served), 502, 'the emulator refuses this key')
   writeFileSync(secret, `${CANARY}\n`)
   await until(async () => (await statusOf(served)) === 200)

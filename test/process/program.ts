@@ -134,6 +134,9 @@ export interface FileSettings {
   readonly more?: string
 }
 
+/** One process without workers: half the CPU time of a start with two. */
+export const ALONE: FileSettings = { server: 'workers: 1, drain_ms: 5000' }
+
 /** The gateway's file: OpenAI and Anthropic behind the emulator. */
 export function fileText(emulator: Emulator, settings: FileSettings = {}): string {
   const { server = 'workers: 2, drain_ms: 5000', port = 0, opsPort = 0, key = CANARY } = settings

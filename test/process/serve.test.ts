@@ -4,7 +4,7 @@
  * a new connection, so that the workers serve in turn.
  */
 import t from 'tap'
-import { CANARY, EMAIL, hasAllWorkers, run, startServe, until, type Served } from './program.js'
+import { ALONE, CANARY, EMAIL, hasAllWorkers, run, startServe, until, type Served } from './program.js'
 
 void t.test('the ops pages describe the whole gateway', async (t) => {
   const served = await startServe(t)
@@ -59,7 +59,7 @@ void t.test('S7, B-35: a new and a revoked key take effect on all workers within
 })
 
 void t.test('an upstream without its key is logged at the start and named in the 503', async (t) => {
-  const served = await startServe(t, { key: '${SLUICE_TEST_KEY}' }, { SLUICE_TEST_KEY: '' })
+  const served = await startServe(t, { ...ALONE, key: '${SLUICE_TEST_KEY}' }, { SLUICE_TEST_KEY: '' })
   t.match(
     served.program.lines().filter(({ variable }) => variable !== undefined),
     [{ level: 'warn', upstream: 'openai', variable: 'SLUICE_TEST_KEY' }],

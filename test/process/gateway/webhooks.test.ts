@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs'
 import { startMailServer } from '../../helpers/mail-server.js'
 import t from 'tap'
-import { CANARY, makeKey, startServe, until, type Served } from '../program.js'
+import { ALONE, CANARY, makeKey, startServe, until, type Served } from '../program.js'
 import { SECRETS, startReceiver, type WebhookReceiver } from '../../observe/webhooks/receiver.js'
 import { ofToday } from '../../helpers/long-suite.js'
 
@@ -112,7 +112,7 @@ void t.test('a configuration that is refused is reported', async (t) => {
 
 void t.test('webhooks start when a reload configures them', async (t) => {
   const receiver = await startReceiver(t)
-  const served = await startServe(t)
+  const served = await startServe(t, ALONE)
   const text = readFileSync(served.file, 'utf8')
   served.write(`${text}${notify(receiver)}\n`)
   await until(() => served.program.lines().some(({ msg }) => msg === 'configuration in force'))

@@ -6,9 +6,8 @@
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import t from 'tap'
-import { isRunning, fileText, prepare, run, startServe, until } from '../program.js'
+import { ALONE, isRunning, fileText, prepare, run, startServe, until } from '../program.js'
 
-const ALONE = { server: 'workers: 1, drain_ms: 5000' }
 /** A reply that takes about 1.5 s. */
 const SLOW = { stream: true, messages: [{ role: 'user', content: '[[words: 30]] [[pace: 50]]' }] }
 /** A reply that takes longer than any test. */
@@ -51,7 +50,7 @@ void t.test('a failed start exits with 1 and the reason', async (t) => {
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const { port } = taken.address() as AddressInfo
-  const [server] = [ALONE.server]
+  const { server = '' } = ALONE
   for (const settings of [
     { server, port },
     { server, opsPort: port },

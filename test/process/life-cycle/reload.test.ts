@@ -1,10 +1,10 @@
 /**
  * Goal: an edit of the file is in force on every worker within a second, and interrupts no request.
- * Method: the real program with two workers; the file is replaced while streams run; each chat uses
- * a new connection and its reply names the generation in a header.
+ * Method: the real program with two workers, or one process where no worker matters; the file is replaced
+ * while streams run; each chat uses a new connection and its reply names the generation in a header.
  */
 import t from 'tap'
-import { CANARY, fileText, startServe, until, type Served } from '../program.js'
+import { ALONE, CANARY, fileText, startServe, until, type Served } from '../program.js'
 
 /** A reply that takes about two seconds. */
 const SLOW = { stream: true, messages: [{ role: 'user', content: '[[words: 40]] [[pace: 50]]' }] }
@@ -56,7 +56,7 @@ void t.test('SIGHUP reloads the file at once', async (t) => {
 })
 
 void t.test('each SIGHUP is logged, also if nothing has changed', async (t) => {
-  const served = await startServe(t)
+  const served = await startServe(t, ALONE)
   const answers = (): unknown[] =>
     served.program
       .lines()
@@ -71,17 +71,17 @@ void t.test('each SIGHUP is logged, also if nothing has changed', async (t) => {
   served.write('upstreams: [')
   await hangUp(3)
   await hangUp(4)
-  served.write(`${fileText(served.emulator)}on_loss: reject\n`)
+  served.write(`${fileText(served.emulator, ALONE)}on_loss: reject\n`)
   await hangUp(5)
   t.same(answers().slice(0, 4), ['unchanged 1', 'unchanged 1', 'refused 1', 'refused 1'])
   t.match(answers()[4], /^(?:applied|unchanged) 2$/, 'or the watcher was faster')
 })
 
 void t.test('I-134: a removed upstream finishes its requests and receives no new ones', async (t) => {
-  const served = await startServe(t)
+  const served = await startServe(t, ALONE)
   const running = await served.chat({ ...SLOW, model: 'claude-sonnet-4-5' })
   t.equal(running.status, 200)
-  served.write(fileText(served.emulator, { upstreams: ['openai'] }))
+  served.write(fileText(served.emulator, { ...ALONE, upstreams: ['openai'] }))
   await until(() => allIn(served, '2'))
   const refused = await served.chat({ model: 'claude-sonnet-4-5' })
   t.equal(refused.status, 404)
@@ -90,9 +90,9 @@ void t.test('I-134: a removed upstream finishes its requests and receives no new
 })
 
 void t.test('I-134: a rotated credential is used at once', async (t) => {
-  const served = await startServe(t, { key: 'sk-invalid-0123456789abcdef' })
+  const served = await startServe(t, { ...ALONE, key: 'sk-invalid-0123456789abcdef' })
   t.equal((await answered(served)).status, 502, 'the emulator refuses this key')
-  served.write(fileText(served.emulator, { key: CANARY }))
+  served.write(fileText(served.emulator, { ...ALONE, key: CANARY }))
   await until(() => allIn(served, '2'))
   t.equal((await answered(served)).status, 200)
 })
@@ -114,10 +114,10 @@ void t.test('I-134: settings that wait for a restart are logged once', async (t)
 })
 
 void t.test('I-134: a lowered limit applies to the next request', async (t) => {
-  const served = await startServe(t)
+  const served = await startServe(t, ALONE)
   for (let sent = 0; sent < 4; sent += 1) t.equal((await answered(served)).status, 200)
   const limits = 'limits: [ { scope: key, requests_per_minute: 1 } ]'
-  served.write(fileText(served.emulator, { more: limits }))
+  served.write(fileText(served.emulator, { ...ALONE, more: limits }))
   await until(async () => (await served.ops('/config')).text.includes('"generation":2'))
   await until(async () => (await answered(served)).status === 429)
 })

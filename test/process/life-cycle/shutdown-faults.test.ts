@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 import { isRunning, hasAllWorkers, startServe, until, type Served } from '../program.js'
 import { tally, Traffic } from '../traffic.js'
 
@@ -37,9 +38,12 @@ async function rowsOf(served: Served): Promise<Map<string, LedgerEntry>> {
   }
 }
 
+/** The tests of a day. */
+const EVEN = { skip: anotherDay(0, 2) }
+const ODD = { skip: anotherDay(1, 2) }
 const idOf = (response: Response): string => response.headers.get('x-request-id') ?? ''
 
-void t.test('J-145: 200 streams that outlast the drain each get an error event', async (t) => {
+void t.test('J-145: 200 streams that outlast the drain each get an error event', ODD, async (t) => {
   const served = await startServe(t, { server: 'workers: 2, drain_ms: 1000' })
   const { port, secret } = served
   let isDraining = false
@@ -55,7 +59,7 @@ void t.test('J-145: 200 streams that outlast the drain each get an error event',
   t.same(tally(traffic.streams), { '200 error event draining': 200 })
 })
 
-void t.test('J-146: SIGTERM during requests loses no ledger entry and no log line', async (t) => {
+void t.test('J-146: SIGTERM during requests loses no ledger entry and no log line', EVEN, async (t) => {
   const served = await startServe(t)
   const asking = Array.from({ length: 200 }, async () => {
     const response = await served.chat().catch(() => null)
@@ -82,7 +86,7 @@ void t.test('J-146: SIGTERM during requests loses no ledger entry and no log lin
   t.equal([...rows.values()].filter(({ outcome }) => outcome === 'lost').length, 0)
 })
 
-void t.test('J-147: a second signal ends at once; the ledger is consistent', async (t) => {
+void t.test('J-147: a second signal ends at once; the ledger is consistent', ODD, async (t) => {
   const served = await startServe(t)
   const done: string[] = []
   for (let sent = 0; sent < 5; sent += 1) {
@@ -107,6 +111,7 @@ void t.test('J-147: a second signal ends at once; the ledger is consistent', asy
 
 void t.test(
   'J-152: with a heap that is too small, bodies are refused or the worker is replaced, and the gateway still serves',
+  ODD,
   async (t) => {
     const env = { NODE_OPTIONS: '--max-old-space-size=64' }
     const served = await startServe(t, {}, env)
@@ -128,7 +133,7 @@ void t.test(
   },
 )
 
-void t.test('J-154: SIGPIPE and SIGUSR1 change nothing, SIGQUIT ends all processes', async (t) => {
+void t.test('J-154: SIGPIPE and SIGUSR1 change nothing, SIGQUIT ends all processes', EVEN, async (t) => {
   const served = await startServe(t)
   const workers = served.program.workers()
   for (const pid of [served.program.pid, ...workers]) {
