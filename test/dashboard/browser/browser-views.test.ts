@@ -6,7 +6,8 @@ import file, { type Test } from 'tap'
 import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/control/dashboard/schema/schema.js'
-import { choose, launch, open, overflow, SKIP, violations } from './browser.js'
+import { choose, launch, open, overflow, violations } from './browser.js'
+import { half } from './half.js'
 import { looks } from './looks.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
@@ -42,7 +43,7 @@ function lastOf(asked: readonly string[], path: string): URLSearchParams {
   return new URLSearchParams(found.slice(found.indexOf('?')))
 }
 
-void file.test('filters are in the address, in the query and in the CSV file', { skip: SKIP }, async (t) => {
+void file.test('filters are in the address, the query and the CSV file', { skip: half(0) }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   const add = async (filter: string, value: string | RegExp) => {
     await page.getByRole('button', { name: 'Add filter' }).click()
@@ -120,7 +121,7 @@ async function rangeByKeyboard(t: Test, page: Page): Promise<void> {
   await page.getByRole('grid').waitFor({ state: 'detached' })
 }
 
-void file.test('errors by cause lead to their requests', { skip: SKIP }, async (t) => {
+void file.test('errors by cause lead to their requests', { skip: half(1) }, async (t) => {
   const { page } = await visit(t, '/')
   const chart = page.getByRole('figure').filter({ hasText: 'by cause' })
   await chart.getByRole('img', { name: /^Failed requests: .*Client up to/ }).waitFor()
@@ -133,7 +134,7 @@ void file.test('errors by cause lead to their requests', { skip: SKIP }, async (
   await page.getByRole('button', { name: 'Cause: Provider', exact: true }).waitFor()
 })
 
-void file.test('limits: a bar, amounts, the reset, and a warning from 80 %', { skip: SKIP }, async (t) => {
+void file.test('limits: a bar, amounts, the reset, and a warning from 80 %', { skip: half(2) }, async (t) => {
   const { page } = await visit(t, '/?account=acc_1')
   const bars = page.getByRole('meter')
   await bars.first().waitFor()
@@ -151,7 +152,7 @@ void file.test('limits: a bar, amounts, the reset, and a warning from 80 %', { s
   await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
 })
 
-void file.test('the account can be chosen on the pages that show its data', { skip: SKIP }, async (t) => {
+void file.test('the account can be chosen on the pages that show its data', { skip: half(3) }, async (t) => {
   const { page, asked } = await visit(t, '/usage')
   const shown = page.getByRole('button', { name: /^Account: / })
   t.equal(await shown.innerText(), 'All accounts', 'administrators begin with all accounts')
@@ -172,7 +173,7 @@ void file.test('the account can be chosen on the pages that show its data', { sk
   }
 })
 
-void file.test('a lost connection shows how old the figures are', { skip: SKIP }, async (t) => {
+void file.test('a lost connection shows how old the figures are', { skip: half(4) }, async (t) => {
   let isDown = false
   const down: Answer = { status: 503, body: { error: { message: 'down', code: 503, kind: 'x' } } }
   const { page } = await visit(t, '/', {
@@ -192,7 +193,7 @@ void file.test('a lost connection shows how old the figures are', { skip: SKIP }
   await page.getByText('live', { exact: true }).waitFor()
 })
 
-void file.test('why a request failed: two clicks; one found by its id: one', { skip: SKIP }, async (t) => {
+void file.test('why a request failed: two clicks; one found by its id: one', { skip: half(5) }, async (t) => {
   const { page } = await visit(t, '/')
   await page
     .getByRole('row', { name: /502 upstream failed/ })
@@ -211,7 +212,7 @@ void file.test('why a request failed: two clicks; one found by its id: one', { s
   await page.waitForURL(/request=req_4/)
 })
 
-void file.test('what a request names is a link', { skip: SKIP }, async (t) => {
+void file.test('what a request names is a link', { skip: half(6) }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   await page
     .getByRole('button', { name: /open request to/ })
@@ -243,7 +244,7 @@ void file.test('what a request names is a link', { skip: SKIP }, async (t) => {
   t.ok(asked.includes('DELETE /recordings/req_0?account=acc_1'))
 })
 
-void file.test('long and unknown names, and a reply that was cut off', { skip: SKIP }, async (t) => {
+void file.test('long and unknown names, and a reply that was cut off', { skip: half(7) }, async (t) => {
   const name = 'a-key-of-the-nightly-batch-'.repeat(3)
   const first = requestRow.parse({
     ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
@@ -264,7 +265,7 @@ void file.test('long and unknown names, and a reply that was cut off', { skip: S
   }
 })
 
-void file.test('on a phone, filters are behind a button with their number', { skip: SKIP }, async (t) => {
+void file.test('on a phone, filters are behind a button with their number', { skip: half(8) }, async (t) => {
   const { page } = await visit(t, '/requests?upstream=openai&outcome=failed&sort=-cost', { width: 390 })
   const search = page.getByLabel('Search requests')
   const button = page.getByRole('button', { name: 'Filters (2)' })
@@ -279,7 +280,7 @@ void file.test('on a phone, filters are behind a button with their number', { sk
   t.equal(await search.isVisible(), true)
 })
 
-void file.test('one endpoint that fails is no lost connection', { skip: SKIP }, async (t) => {
+void file.test('one endpoint that fails is no lost connection', { skip: half(9) }, async (t) => {
   const { page, asked } = await visit(t, '/', {
     api: (_, path, query) =>
       path === '/usage'
@@ -293,7 +294,7 @@ void file.test('one endpoint that fails is no lost connection', { skip: SKIP }, 
   t.equal(await page.getByText('Reconnecting…').count(), 0)
 })
 
-void file.test('a failure is shown at its turn; an edit sends no request', { skip: SKIP }, async (t) => {
+void file.test('a failure is shown at its turn; an edit sends no request', { skip: half(10) }, async (t) => {
   let isBroken = true
   const { page, asked } = await visit(t, '/playground', {
     api: (_, path, query) => {
@@ -338,7 +339,7 @@ void file.test('a failure is shown at its turn; an edit sends no request', { ski
   t.strictSame(await violations(page), [])
 })
 
-void file.test('on a phone the composer comes first', { skip: SKIP }, async (t) => {
+void file.test('on a phone the composer comes first', { skip: half(11) }, async (t) => {
   const { page } = await visit(t, '/playground', { api: busy, width: 360 })
   const top = async (name: string): Promise<number> => {
     const box = await page.getByLabel(name, { exact: true }).boundingBox()
@@ -351,7 +352,7 @@ void file.test('on a phone the composer comes first', { skip: SKIP }, async (t) 
   t.equal(order, 0, 'and first for the keyboard')
 })
 
-void file.test('colours are by rank, one for a model in a view', { skip: SKIP }, async (t) => {
+void file.test('colours are by rank, one for a model in a view', { skip: half(12) }, async (t) => {
   const { page } = await visit(t, '/')
   const colours = async (chart: string): Promise<[name: string, colour: string][]> => {
     const figure = page.getByRole('figure').filter({ hasText: chart })
