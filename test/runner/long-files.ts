@@ -10,6 +10,7 @@ const WRITTEN = [
   ...['src/', 'test/', 'bench/', 'docs/', 'examples/', 'grafana/', 'scripts/', 'deploy/', 'config/'],
   ...['.github/', 'eslint.config.js', 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'],
 ]
+const BATCHES = ['src/gateway/batches/', 'src/policy/', 'src/store/']
 const TRANSLATION = ['src/formats/', 'src/gateway/streams/', 'test/transcripts/']
 
 /** A file that uses `test/helpers/long-suite.ts` has a row; `architecture/long-suite` checks it. */
@@ -31,6 +32,8 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/conformance/gemini-replies.test': ['src/formats/', 'src/emulator/'],
   'test/gateway/workload-identity.test': ['src/accounts/', 'src/process/workload-identities.ts'],
   'test/native/': ['src/gateway/native/', 'src/store/'],
+  'test/gateway/batches/costly-files.test': BATCHES,
+  'test/gateway/batches/files.test': BATCHES,
   'test/gateway/attempts/drained-reply.test': ['src/gateway/attempts/', 'src/gateway/drained-replies.ts'],
   'test/gateway/attempts/hedging.test': ['src/gateway/attempts/'],
   'test/hostile/memory.test': ['src/formats/', 'src/gateway/'],
@@ -44,13 +47,14 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/accounts/workload-identity/': ['src/accounts/'],
   'test/store/archive/archived-ledger.test': ['src/store/'],
   'test/store/archive/copier.test': ['src/store/'],
+  'test/store/archive/corrections.test': ['src/store/'],
   'test/store/archive/interrupted.test': ['src/store/'],
   'test/store/archive/write-batch.test': ['src/store/'],
   'test/cli/apply-token.test': ['src/cli/apply/'],
   'test/cli/check-limits.test': ['src/cli/', 'src/accounts/', 'src/store/'],
   'test/control/admin/': ['src/control/'],
   'test/control/dashboard/api/': ['src/control/', 'src/store/'],
-  'test/dashboard/browser/': ['src/dashboard/web/'],
+  'test/dashboard/browser/': ['src/dashboard/web/', 'src/control/dashboard/'],
   'test/control/login/': ['src/control/login/', 'src/accounts/logins/', 'src/store/'],
   'test/control/sign-in/': ['src/control/', 'src/accounts/', 'src/store/'],
   'test/deploy/load-balancers.test': ['deploy/', 'bench/processes/load-balancer.ts', 'src/http/'],

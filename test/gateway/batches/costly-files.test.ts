@@ -7,6 +7,7 @@ import t from 'tap'
 import { newId } from '../../../src/policy/file-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { MAX_LISTED_RECORDS } from '../../../src/store/sealed-records.js'
+import { isToday, ofToday } from '../../helpers/long-suite.js'
 import { TurnWatch } from '../../hostile/turn-watch.js'
 import { openBatchStage, statusOf, textOf, uploaded } from './batch-stage.js'
 
@@ -18,6 +19,8 @@ const PLACES = [
   { store: 'redis', to: './files' },
   { store: 'redis', to: 'store' },
 ] as const
+/** Each day both stores, each with one place. */
+const OF_DAY = PLACES.filter((_, at) => isToday(Number(at === 1 || at === 2), 2))
 const BYTES = 3_000_000
 
 /** Text of a file, and the refusal of its batch. */
@@ -28,7 +31,7 @@ const FILES: Readonly<Record<string, { readonly text: string; readonly message: 
   'deep lines': { text: `{"a":${'['.repeat(1_000_000)}\n`, message: /Line 1: / },
 }
 
-for (const place of PLACES) {
+for (const place of OF_DAY) {
   void t.test(`${place.store}, ${place.to}: no file holds the event loop`, async (t) => {
     const { client } = await openBatchStage(t, place)
     for (const [name, { text, message }] of Object.entries(FILES)) {
@@ -47,7 +50,7 @@ for (const place of PLACES) {
   })
 }
 
-for (const place of PLACES) {
+for (const place of OF_DAY) {
   void t.test(`${place.store}, ${place.to}: an account has its room once`, async (t) => {
     const files = ', max_bytes: 4000, max_bytes_per_account: 9000'
     const upstreamOptions = 'operations: { batch: queue }'
@@ -78,7 +81,7 @@ for (const place of PLACES) {
   })
 }
 
-for (const place of [PLACES[0], PLACES[3]]) {
+for (const place of ofToday([PLACES[0], PLACES[3]], 2)) {
   void t.test(`${place.store}: many files of an account hold up no other`, async (t) => {
     const { gateway, client } = await openBatchStage(t, place)
     const store = await openStore(gateway.store)
@@ -108,7 +111,7 @@ for (const place of [PLACES[0], PLACES[3]]) {
   })
 }
 
-for (const place of [PLACES[0], PLACES[3]]) {
+for (const place of ofToday([PLACES[0], PLACES[3]], 2)) {
   void t.test(`${place.store}: batches made at the same time are no more than may be open`, async (t) => {
     const upstreams = { openai: 'http://127.0.0.1:1/v1' }
     const upstreamOptions = 'operations: { batch: queue }'

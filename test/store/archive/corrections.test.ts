@@ -16,6 +16,7 @@ import { addedUp } from '../../../src/store/records/count-usage.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { ENGINES, engineMissing, archiveDatabase } from '../../helpers/archive-engines.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
@@ -68,9 +69,10 @@ async function figuresOf(ledger: Ledger): Promise<string[]> {
   ]
 }
 
-for (const name of ENGINES) {
-  for (const kind of ['sqlite', 'redis'] as const) {
-    const skip = engineMissing(name) || (kind === 'redis' && redisMissing())
+for (const [engineAt, name] of ENGINES.entries()) {
+  for (const [storeAt, kind] of (['sqlite', 'redis'] as const).entries()) {
+    const skip =
+      anotherDay(engineAt + storeAt, 2) || engineMissing(name) || (kind === 'redis' && redisMissing())
     void t.test(`corrections in ${kind} and ${name}`, { skip, timeout: 120_000 }, async (t) => {
       clock.nowMs = SOME_TIME_MS
       const folder = t.testdir()

@@ -217,9 +217,9 @@ async function addressesOf(t: Test, kind: 'sqlite' | 'redis'): Promise<() => str
 for (const [engineAt, name] of ENGINES.entries()) {
   for (const [storeAt, kind] of (['sqlite', 'redis'] as const).entries()) {
     const missing = engineMissing(name) || (kind === 'redis' && redisMissing())
-    // Each engine and each store once a day, and other points each day; all are in the long suite. Steps are
-    // odd, so that a day has points before a call and after one.
-    const skip = anotherDay(engineAt + storeAt, 2) || missing
+    // One engine and one store a day, and other points each day; all are in the long suite. Steps are odd, so
+    // that a day has points before a call and after one.
+    const skip = anotherDay(engineAt * 2 + storeAt, ENGINES.length * 2) || missing
     const step = IS_LONG ? 1 : name === 'postgresql' ? 7 : 13
     const first = IS_LONG ? 0 : DAY % step
     const placeOf = async (t: Test): Promise<Place> => {

@@ -11,7 +11,7 @@ import { openArchiveEngine } from '../../../src/store/archive/open-archive-engin
 import { schemaStatements } from '../../../src/store/archive/schema-statements.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { archiveDatabase, engineMissing } from '../../helpers/archive-engines.js'
-import { IS_LONG } from '../../helpers/long-suite.js'
+import { anotherDay, IS_LONG } from '../../helpers/long-suite.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { archiveConfig } from '../archive/archive-config.js'
 import { realEntry } from './real-entries.js'
@@ -27,7 +27,7 @@ const AT_ONCE = 300
 /** The part by which memory may differ from its mean. */
 const MOST = 0.05
 
-const skip = redisMissing() || engineMissing('postgresql')
+const skip = anotherDay(0, 2) || redisMissing() || engineMissing('postgresql')
 void t.test('redis with an archive', { skip, timeout: 600_000 }, async (t) => {
   const clock = { nowMs: START }
   const nowMs = () => clock.nowMs

@@ -23,7 +23,7 @@ import { testProgram } from '../../helpers/test-program.js'
 
 const PROCESS = testProgram('store/processes/move-process')
 const COUNT = 900
-/** Of a copy of the store; of the five copies, a day has every third. */
+/** Of a copy of the store; of the five copies, a day has one. */
 const MOST_KILLS = 12
 const START = NOON - DAY / 2
 const KEEP_ALL = { entriesBeforeMs: 0, hoursBeforeMs: 0, daysBeforeMs: 0 }
@@ -190,7 +190,7 @@ void t.test('processes that are killed while they move entries', async (t) => {
   const { path, entries } = await formerStore(folder)
   const random = dice(7)
   const all = textsOf(entries)
-  for (const round of [0, 1, 2, 3, 4].filter((each) => isToday(each, 3))) {
+  for (const round of [0, 1, 2, 3, 4].filter((each) => isToday(each, 5))) {
     const copy = join(folder, `copy-${round}`)
     copyFileSync(path, copy)
     for (let kills = 0; kills === 0 || (formerRows(copy) > 0 && kills < MOST_KILLS); kills += 1) {
