@@ -70,6 +70,7 @@ void t.test('load balancing', async (t) => {
   t.equal(dotenv(result.folder)['OPENAI_API_KEY'], 'sk-plain-text-key-1')
   t.notMatch(result.out, /plain-text/)
   t.equal(outcomeOf(result, 'targets[2]'), 'not_carried')
+  t.equal(outcomeOf(result, 'request_timeout'), 'carried')
 })
 
 void t.test('fallbacks, conditions and addresses', async (t) => {
@@ -110,4 +111,61 @@ void t.test('fallbacks, conditions and addresses', async (t) => {
     upstreams: { groq: { preset: 'groq', api_key: '${GROQ_API_KEY}' } },
     routes: [{ model: '*' }],
   })
+})
+
+void t.test('strategies in each other', async (t) => {
+  const target = (provider: string, model: string, weight?: number) => ({
+    ...{ provider, override_params: { model } },
+    ...(weight === undefined ? {} : { weight }),
+  })
+  const shares = {
+    strategy: { mode: 'loadbalance' },
+    targets: [target('openai', 'gpt-5.4', 3), target('openai', 'gpt-5.4-mini', 1)],
+  }
+  const outer = await made(t, {
+    strategy: { mode: 'fallback' },
+    targets: [shares, target('groq', 'llama-3.3-70b-versatile')],
+    input_guardrails: ['no-secrets'],
+  })
+  t.match(outer.gateway, {
+    routes: [
+      {
+        targets: [
+          { model: 'gpt-5.4', weight: 3 },
+          { model: 'gpt-5.4-mini', weight: 1 },
+        ],
+        fallback: [{ upstream: 'groq' }],
+      },
+    ],
+  })
+  t.equal(outcomeOf(outer, 'targets[0].strategy'), 'carried')
+  t.equal(outcomeOf(outer, 'input_guardrails'), 'not_carried')
+  const inner = await made(t, {
+    strategy: { mode: 'loadbalance' },
+    targets: [
+      { ...shares, weight: 0.8 },
+      {
+        strategy: { mode: 'fallback' },
+        weight: 0.2,
+        targets: [target('groq', 'llama-3.3-70b-versatile'), target('anthropic', 'claude-haiku-4-5')],
+      },
+    ],
+  })
+  const [route] = isObject(inner.gateway) ? arrayOf(inner.gateway['routes']).filter(isObject) : []
+  const weights = arrayOf(route?.['targets']).map((each) => (isObject(each) ? each['weight'] : null))
+  t.strictSame(
+    weights.map((weight) => Math.round(Number(weight) * 100)),
+    [60, 20, 20],
+  )
+  t.match(route, { fallback: [{ upstream: 'anthropic', model: 'claude-haiku-4-5' }] })
+  const last = await made(t, {
+    strategy: { mode: 'fallback' },
+    targets: [target('groq', 'llama-3.3-70b-versatile'), shares],
+  })
+  t.match(last.gateway, {
+    routes: [
+      { targets: [{ upstream: 'groq' }], fallback: [{ model: 'gpt-5.4' }, { model: 'gpt-5.4-mini' }] },
+    ],
+  })
+  t.equal(outcomeOf(last, 'targets[1].strategy'), 'changed')
 })

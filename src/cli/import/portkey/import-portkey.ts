@@ -25,6 +25,8 @@ interface Target {
   readonly model: string | null
   readonly weight: number
   readonly variables: readonly string[]
+  /** Whether it shares the requests; else it is a fallback. */
+  readonly isShared: boolean
 }
 
 /** Reads and converts; writes nothing. Throws `InvalidSource`. */
@@ -40,6 +42,7 @@ export function importPortkey({ config, env }: PortkeyInput): ImportResult {
   const settings = routeSettings(value, report)
   const routes = routesOf(strategy, targets, { settings, report })
   report.ignored(['strategy', 'on_status_codes'], 'what follows each failure is fixed')
+  for (const key of GUARDRAILS) report.notCarried([key], 'checks of Portkey: use guardrails')
   const models = modelsOf(targets, strategy, { env, secrets })
   const gateway = {
     server: { bare_paths: true },
@@ -58,22 +61,58 @@ export function importPortkey({ config, env }: PortkeyInput): ImportResult {
   }
 }
 
-/** The targets of a list; those of a fallback in a fallback follow each other. */
+const GUARDRAILS = [
+  'input_guardrails',
+  'output_guardrails',
+  'before_request_hooks',
+  'after_request_hooks',
+] as const
+
+/**
+ * The targets of a list, with those of strategies in it: a route has one list of shares and one of fallbacks,
+ * so that shares in a fallback after the first one are tried in turn.
+ */
 function targetsIn(config: JsonObject, at: Path, context: PortkeyContext): Target[] {
   const { report } = context
-  const outer = mapAt(config, 'strategy')['mode']
+  const outer = mapAt(config, 'strategy')['mode'] ?? 'fallback'
+  const usual = usualOf(config)
+  if (at.length === 0) for (const name of Object.keys(usual)) report.carried([name], 'every target')
   return listAt(config, 'targets').flatMap((target, index) => {
     const path = [...at, 'targets', index]
     if (!isObject(target)) return []
-    if (!Array.isArray(target['targets'])) return oneTarget({ ...usualOf(config), ...target }, path, context)
-    const inner = mapAt(target, 'strategy')['mode']
-    if (outer === 'fallback' && (inner === 'fallback' || inner === undefined)) {
-      report.changed([...path, 'strategy'], 'routes.fallback', 'one list of fallbacks')
-      return targetsIn({ ...usualOf(config), ...target }, path, context)
+    const isFirst = outer !== 'fallback' || index === 0
+    if (!Array.isArray(target['targets'])) {
+      return oneTarget({ ...usual, ...target }, path, context).map((each) => ({ ...each, isShared: isFirst }))
     }
-    report.notCarried(path, 'a strategy in another one: make a route for each')
-    return []
+    const inner = mapAt(target, 'strategy')['mode'] ?? 'fallback'
+    const isKnown = [outer, inner].every((mode) => mode === 'fallback' || mode === 'loadbalance')
+    if (!isKnown || at.length > MAX_NESTING) {
+      report.notCarried(path, 'a strategy in another one: make a route for each')
+      return []
+    }
+    if (inner === 'loadbalance' && isFirst) report.carried([...path, 'strategy'], 'routes.targets.weight')
+    else {
+      const note = inner === 'loadbalance' ? 'tried in turn: only the first targets share' : 'one list'
+      report.changed([...path, 'strategy'], 'routes.fallback', note)
+    }
+    const all = targetsIn({ ...usual, ...target }, path, context)
+    const weight = outer === 'loadbalance' ? numberIn(target['weight']) : null
+    if (weight !== null) report.carried([...path, 'weight'], 'routes.targets.weight')
+    return all.map((each) => ({
+      ...each,
+      isShared: isFirst && each.isShared,
+      ...(weight === null ? {} : { weight: weight * shareOf(each, all) }),
+    }))
   })
+}
+
+/** Steps of a path; each strategy has two. */
+const MAX_NESTING = 12
+
+/** The part of the requests of a group that one of its targets gets. */
+function shareOf({ weight, isShared }: Target, group: readonly Target[]): number {
+  const all = group.filter((each) => each.isShared).reduce((sum, each) => sum + each.weight, 0)
+  return isShared && all > 0 ? weight / all : 1
 }
 
 /** What targets take over from the object around them. */
@@ -137,6 +176,7 @@ function oneTarget(target: JsonObject, at: Path, context: PortkeyContext): Targe
       model: found.model ?? model,
       weight: weight ?? 1,
       variables: found.variables,
+      isShared: true,
     },
   ]
 }
@@ -186,28 +226,30 @@ function routesOf(
   { settings, report }: RouteParts,
 ): JsonObject[] {
   const at = ['strategy', 'mode']
-  const [first, ...rest] = targets
-  if (first === undefined) return []
-  if (strategy['mode'] === 'loadbalance') {
-    report.carried(at, 'routes.targets.weight')
-    const isShared = targets.some(({ weight }) => weight > 0)
-    return [{ model: '*', targets: distinct(targets).map((each) => shown(each, isShared)), ...settings }]
-  }
+  if (targets.length === 0) return []
   if (strategy['mode'] === 'conditional') {
     report.changed(at, 'routes.when', 'metadata is that of the key: its labels')
     return conditionalRoutes(strategy, targets, { settings, report })
   }
-  report.carried(at, 'routes.fallback')
-  const fallback = distinct(targets).slice(1)
-  const isFallback = rest.length > 0 && fallback.length > 0
+  report.carried(at, strategy['mode'] === 'loadbalance' ? 'routes.targets.weight' : 'routes.fallback')
+  const { shares, fallback } = partsOf(targets)
+  const isWeighted = shares.length > 1 && shares.some(({ weight }) => weight > 0)
   return [
     {
       model: '*',
-      targets: [shown(first, false)],
-      ...(isFallback ? { fallback: fallback.map((each) => shown(each, false)) } : {}),
+      targets: shares.map((each) => shown(each, isWeighted)),
+      ...(fallback.length === 0 ? {} : { fallback: fallback.map((each) => shown(each, false)) }),
       ...settings,
     },
   ]
+}
+
+/** The targets that share the requests, and the others in order; without a first one the next is it. */
+function partsOf(targets: readonly Target[]): { readonly shares: Target[]; readonly fallback: Target[] } {
+  const all = distinct(targets)
+  const shares = all.filter(({ isShared }) => isShared)
+  if (shares.length === 0) return { shares: all.slice(0, 1), fallback: all.slice(1) }
+  return { shares, fallback: all.filter(({ isShared }) => !isShared) }
 }
 
 /** The first of equal targets. */
@@ -267,20 +309,19 @@ function modelsOf(
   strategy: JsonObject,
   variables: Parameters<typeof isSet>[0],
 ): ImportedModel[] {
-  const isShared = strategy['mode'] === 'loadbalance'
-  const isReady = targets.some((each) => each.variables.every((name) => isSet(variables, name)))
   const all = distinct(targets)
+  const { shares, fallback } =
+    strategy['mode'] === 'conditional'
+      ? { shares: all.slice(0, 1), fallback: all.slice(1) }
+      : partsOf(targets)
+  const isReady = targets.some((each) => each.variables.every((name) => isSet(variables, name)))
   return [
     {
       name: '*',
       match: 'any',
       status: targets.length === 0 ? 'not_carried' : isReady ? 'ready' : 'no_key',
-      targets: (isShared ? all : all.slice(0, 1)).map(({ upstream, model, weight }) => ({
-        upstream,
-        model,
-        weight,
-      })),
-      fallback: isShared ? [] : all.slice(1).map(({ upstream, model }) => ({ upstream, model })),
+      targets: shares.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
+      fallback: fallback.map(({ upstream, model }) => ({ upstream, model })),
       note: null,
     },
   ]
