@@ -107,7 +107,7 @@ function messageOf(
 ): string {
   const again = `try again in ${seconds} s`
   const never = limitState.retryAfterMs === -1
-  const field = advice === undefined ? 'max_completion_tokens' : advice.outputField
+  const field = advice?.outputField ?? null
   const lower = field === null ? '' : `, or lower ${field}`
   switch (demand.kind) {
     case 'requests':
@@ -133,7 +133,8 @@ function messageOf(
       if (demand.cost > demand.limit) {
         return `${limit} is too small for this request: ${need}; shorten it${lower}.`
       }
-      return `${limit} leaves ${limitState.remaining}, and ${need}; ${waitOf('it', limitState, seconds)}shorten it${lower}.`
+      const left = `${limit} leaves ${limitState.remaining}, and ${need}`
+      return withHelp(left, waitOf('it', limitState, seconds), `shorten it${lower}`)
     }
     case 'usd_day':
     case 'usd_week':
@@ -144,12 +145,13 @@ function messageOf(
       const need = `this request may cost up to $${dollars(demand.costNanoUsd)}${assumption}`
       const part = advice?.largestPart() ?? null
       const most = part === null ? '' : ` (${part})`
-      const change = field === null ? 'send less' : `lower ${field}`
+      // A native request, whose format the gateway does not know, costs what its upstream is set to cost.
+      const change = advice === undefined ? '' : field === null ? 'send less' : `lower ${field}`
       if (demand.costNanoUsd > demand.limitNanoUsd) {
-        return `${limit} is too small for this request: ${need}${most}; ${change}.`
+        return withHelp(`${limit} is too small for this request: ${need}${most}`, change)
       }
-      const wait = waitOf('the budget', limitState, seconds)
-      return `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}; ${wait}${change}.`
+      const left = `${limit} leaves $${dollars(limitState.remaining)}, and ${need}${most}`
+      return withHelp(left, waitOf('the budget', limitState, seconds), change)
     }
     default: {
       const { perMinute, cost } = demand satisfies RateDemand
@@ -169,7 +171,13 @@ function messageOf(
 function waitOf(name: string, { retryAfterMs, resetMs }: LimitState, seconds: number): string {
   if (retryAfterMs === -1) return ''
   const renews = resetMs > 0 && retryAfterMs >= resetMs
-  return `${name} ${renews ? 'renews' : 'may have room'} in ${seconds} s, or `
+  return `${name} ${renews ? 'renews' : 'may have room'} in ${seconds} s`
+}
+
+/** A sentence, and what helps; an empty text is no help. */
+function withHelp(sentence: string, ...helps: readonly string[]): string {
+  const help = helps.filter((text) => text !== '').join(', or ')
+  return help === '' ? `${sentence}.` : `${sentence}; ${help}.`
 }
 
 /** `a day`, or `in all`. */

@@ -20,7 +20,8 @@ const DEMANDS = {
 } satisfies Record<string, Demand>
 
 function limitDemand(demand: Demand): LimitDemand {
-  return { demand, whose: 'this key' }
+  const advice = { outputField: 'max_completion_tokens', largestPart: () => null }
+  return { demand, whose: 'this key', advice }
 }
 
 function limitState(state: Omit<LimitState, 'retryAfterMs'> & Partial<LimitState>): LimitState {
@@ -107,6 +108,13 @@ void t.test('each kind names the limit, its state and the wait', (t) => {
     ),
     /\$2 in all for this key leaves \$0, and .*; the budget may have room in 1 s, or lower/,
     'an amount that never resets does not renew',
+  )
+  const native = { demand: DEMANDS.day, whose: 'this key' }
+  const spent = limitState({ limit: 5e9, remaining: 0, resetMs: 9_000, retryAfterMs: 9_000 })
+  t.match(
+    refusalOf([native], [spent], 402).error.wire.message,
+    /may cost up to \$0\.0125; the budget renews in 9 s\.$/,
+    'of a native request no field is named',
   )
   t.equal(
     refusalOf(

@@ -118,6 +118,29 @@ for (const place of PLACES) {
   })
 }
 
+void t.test('a line that a limit refuses for good is not sent again, whatever its status', async (t) => {
+  for (const [limit, kind] of [
+    ['usd_total: 0.0000001', 'budget_exceeded'],
+    ['tokens_total: 10', 'rate_limited'],
+  ] as const) {
+    const more = `limiting: { budget_status: 429 }\nlimits: [{ scope: key, ${limit} }]`
+    const { gateway, client } = await openBatchStage(t, PLACES[0], { upstreamOptions: QUEUE, more })
+    const { id } = await batchOf(client, textOf([chat('one'), chat('two')]))
+    const batch = await ended(client, id)
+    t.match(batch, { status: 'completed', request_counts: { completed: 0, failed: 2 } }, kind)
+    const failed = await resultsIn(client, batch.error_file_id)
+    t.same(
+      failed.map(({ response }) => [response?.status_code, response?.body.error?.kind]),
+      [
+        [429, kind],
+        [429, kind],
+      ],
+    )
+    const lines = (await rowsOf(gateway)).filter(({ outcome }) => outcome === kind)
+    t.equal(lines.length, 2, 'each line was sent once')
+  }
+})
+
 void t.test('a batch is cancelled: what ran is kept, the rest does not run', async (t) => {
   const { client } = await openBatchStage(t, PLACES[0], {
     upstreamOptions: QUEUE,
