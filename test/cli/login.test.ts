@@ -68,9 +68,13 @@ void t.test('a person signs in, gets tokens and signs out', async (t) => {
   const whoami = await sluiceHere(['whoami', origin])
   t.equal(whoami.status, 0, whoami.err)
   t.match(whoami.out, /^ada@example\.com, account ada\n/)
-  t.match(whoami.out, /\ntoday +1 +0 /)
+  t.match(whoami.out, / cost +unpriced\ntoday +1 +0 .* 0\n/)
   const shown = await sluiceHere(['whoami', '--json'])
-  t.match(JSON.parse(shown.out), { email: 'ada@example.com', month: { requests: 1 }, limits: [] })
+  t.match(JSON.parse(shown.out), {
+    email: 'ada@example.com',
+    month: { requests: 1, unpriced_requests: 0 },
+    limits: [],
+  })
   await new Promise((resolve) => setTimeout(resolve, 2_100))
   t.equal(await request(origin, first.out.trim()), 401, 'it expires')
   const { validToken } = await import('../../src/cli/login/valid-token.js')

@@ -38,7 +38,7 @@ function textOf(usage: JsonObject): string {
   const models = arrayOf(usage['models'])
     .filter(isObject)
     .map((each) => [`  ${stringOf(each['model']) ?? ''}`, ...sumCells(each)])
-  const head = ['', 'requests', 'failed', 'input tokens', 'output tokens', 'cost']
+  const head = ['', 'requests', 'failed', 'input tokens', 'output tokens', 'cost', 'unpriced']
   const limits = arrayOf(usage['limits'])
     .filter(isObject)
     .map((each) => [
@@ -58,5 +58,5 @@ function sumCells(sum: JsonObject): string[] {
   const counts = ['requests', 'failed', 'input_tokens', 'output_tokens'].map((name) => {
     return String(numberOf(sum[name]) ?? 0)
   })
-  return [...counts, `$${stringOf(sum['cost_usd']) ?? ''}`]
+  return [...counts, `$${stringOf(sum['cost_usd']) ?? ''}`, String(numberOf(sum['unpriced_requests']) ?? 0)]
 }

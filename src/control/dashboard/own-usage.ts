@@ -67,8 +67,9 @@ export function ownUsageJson({ email, account, today, month, models, limits }: O
 }
 
 function sumJson(sum: Totals): JsonObject {
-  const { requests, failed, input_tokens, output_tokens, cost_nano_usd, cost_usd, units } = shownTotals(sum)
-  const cost = { cost_nano_usd: Number(cost_nano_usd), cost_usd }
+  const { requests, failed, input_tokens, output_tokens, cost_nano_usd, cost_usd, ...more } = shownTotals(sum)
+  const { unpriced_requests, units } = more
+  const cost = { cost_nano_usd: Number(cost_nano_usd), cost_usd, unpriced_requests }
   return { requests, failed, input_tokens, output_tokens, ...cost, units }
 }
 

@@ -36,7 +36,7 @@ const FIRST_WAIT_MS = 500
 const MAX_WAIT_MS = 60_000
 /** Statuses after which a line is sent again. */
 const AGAIN = new Set([408, 409, 429])
-/** The limits of the gateway, in errors of each format; what an upstream refuses may be mended meanwhile. */
+/** The limits of the gateway, in errors of each format; an upstream may take the line later. */
 const OWN_LIMIT = /"(?:kind|reason)":"(?:budget_exceeded|rate_limited)"/
 
 /** Sends the lines without a result. Resolves when all that were sent have one. */
@@ -76,7 +76,7 @@ async function sendLine(line: PlannedLine, queue: QueueRun): Promise<void> {
   const { batch, journal, mayStart } = queue
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, MAX_WAIT_MS)) {
     const reply = await replyTo(line, queue)
-    const isAnswer = (!AGAIN.has(reply.status) && reply.status < 500) || isRefusedForGood(reply)
+    const isAnswer = (!AGAIN.has(reply.status) && reply.status < 500) || isFinalRefusal(reply)
     const isFinal = reply.isComplete && isAnswer
     if (isFinal) {
       await journal.add([resultOf(line, batch, reply)])
@@ -91,7 +91,7 @@ async function sendLine(line: PlannedLine, queue: QueueRun): Promise<void> {
 }
 
 /** Whether a limit refused the line that no wait within the batch's time changes, with any status. */
-function isRefusedForGood({ headers, body }: LineReplyBody): boolean {
+function isFinalRefusal({ headers, body }: LineReplyBody): boolean {
   if (headers.get('x-should-retry') !== 'false' || headers.has('retry-after')) return false
   return OWN_LIMIT.test(body.toString('utf8'))
 }

@@ -118,7 +118,7 @@ for (const place of PLACES) {
   })
 }
 
-void t.test('a line that a limit refuses for good is not sent again, whatever its status', async (t) => {
+void t.test('a line that a limit refuses for the whole time is not sent again, also with 429', async (t) => {
   for (const [limit, kind] of [
     ['usd_total: 0.0000001', 'budget_exceeded'],
     ['tokens_total: 10', 'rate_limited'],
