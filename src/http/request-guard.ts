@@ -98,7 +98,7 @@ function escapesProblem(target: string, path: string): WireError | null {
   }
   const lower = path.toLowerCase()
   if (target.includes('%00')) return malformed('the request target must not contain %00')
-  if (KEY_OF_ADMIN_API.test(path)) return null
+  if (NAME_OF_ADMIN_API.test(path)) return null
   if (UNSAFE.test(lower)) {
     return malformed('the path must not contain an escaped backslash or control character')
   }
@@ -113,8 +113,8 @@ function escapesProblem(target: string, path: string): WireError | null {
   return null
 }
 
-/** A key's name may have any characters; the admin API decodes it after it has split the path. */
-const KEY_OF_ADMIN_API = /^\/admin\/v1\/accounts\/[a-z0-9-]+\/keys\/[^/]+(?:\/rotate)?$/
+/** The name of a key or run may have any characters; the admin API decodes it after it has split the path. */
+const NAME_OF_ADMIN_API = /^\/admin\/v1\/(?:accounts\/[a-z0-9-]+\/keys\/[^/]+(?:\/rotate)?|runs\/[^/]+)$/
 
 /** `/native/{upstream}/model/{id}/{action}`: an id on Bedrock may be an ARN. */
 const BEDROCK_MODEL = /^(\/native\/[^/%]+\/model\/)([^/]*)/

@@ -422,6 +422,7 @@ export function callFrom(
   const isForeign = isResponsesBody(value, resolved)
   const reader = isForeign ? { ...resolved, clientCodec: clientCodecOf('openai-responses') } : resolved
   const request = requestIn(value, raw.length, { resolved: reader, headers })
+  if (isForeign) refuseReferences(value, reader)
   const { dialect, wire, clientCodec, format, endpoint } = resolved
   const call = { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
   return isForeign ? { ...call, isRewritten: true } : call
@@ -435,9 +436,21 @@ function isResponsesBody({ messages, input }: JsonObject, { wire, endpoint }: Re
   return (
     wire === 'openai-chat' &&
     endpoint.operation === 'chat' &&
-    messages === undefined &&
+    ((messages ?? null) === null || (Array.isArray(messages) && messages.length === 0)) &&
     (Array.isArray(input) || typeof input === 'string')
   )
+}
+
+/** A chat is not stored, so what a body of Responses refers to would be missing. */
+function refuseReferences(body: JsonObject, { clientCodec: { storage } }: ResolvedEndpoint): void {
+  const references = storage?.references(body)
+  if (references === undefined) return
+  const { previous, items } = references
+  if (previous === null && items.length === 0) return
+  const param = previous === null ? 'input' : storage?.previousParam
+  const message =
+    'A chat is not stored and cannot be continued by an id: send the whole conversation as input.'
+  throw new GatewayError('malformed_request', message, param === undefined ? {} : { param })
 }
 
 /** The request in a parsed body. Throws `malformed_request`, which names the invalid field. */

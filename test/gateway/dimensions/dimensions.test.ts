@@ -268,6 +268,11 @@ onBothStores(t, 'an ended run is cut on every gateway', async (t, settings) => {
   t.match(advance, { status: 200, json: { state: 'ended', requests: 0 } })
   t.equal((await ask(first, { headers: { 'x-run-id': 'r-2' } })).status, 403, 'ended in advance')
   t.equal((await first.ask('PUT', `/runs/r-3?account=${account}`, { body: { ended: false } })).status, 400)
+  for (const run of ['shop/main #4', 'a%2Fb', 'é&?']) {
+    const path = `/runs/${encodeURIComponent(run)}?account=${account}`
+    const odd = await first.ask('PUT', path, { body: { ended: true } })
+    t.match(odd, { status: 200, json: { run, state: 'ended' } }, 'a run may have any name')
+  }
 })
 
 void t.test('without the dimension there are no runs', async (t) => {

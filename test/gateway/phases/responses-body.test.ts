@@ -24,6 +24,17 @@ void t.test('a body of Responses on the path of chats', async (t) => {
     t.match(text, /data: \[DONE\]\n\n$/)
     t.notMatch(text, /response\.created/)
   }
+  const empty = await gateway.chat({ model: 'gpt-4o', input, tools, messages: [] })
+  t.equal(empty.status, 200, 'an empty list of messages is none')
+  const reference = { type: 'item_reference', id: 'msg_1' }
+  for (const [more, param] of [
+    [{ previous_response_id: 'resp_1' }, 'previous_response_id'],
+    [{ input: [...input, reference] }, 'input'],
+  ] as const) {
+    const continued = await gateway.chat({ model: 'gpt-4o', input, tools, ...more })
+    t.equal(continued.status, 400, 'nothing that it refers to is left out')
+    t.match(await continued.json(), { error: { param, message: /send the whole conversation/ } })
+  }
   const neither = await gateway.chat({ model: 'gpt-4o' })
   t.match(await neither.json(), { error: { param: 'messages' } })
 })
