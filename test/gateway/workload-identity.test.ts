@@ -548,3 +548,77 @@ void t.test('identities come and go with the configuration', async (t) => {
   gateway.reload()
   t.equal((await send({ gateway }, token)).status, 401)
 })
+
+onBothStores(t, 'a claim in another form selects no account', async (t, settings) => {
+  const issuer = await startIssuer(t)
+  const key = await newSigningKey()
+  issuer.keys = [key.jwk]
+  const more = `identity:
+  - { name: kubernetes, issuer: '${issuer.url}', audience: [sluice], account: '\${claims.team}', key_name: ci, jwks: { cooldown_seconds: 0 } }
+`
+  const { gateway, store, ask } = await startAdmin(t, { ...settings, more })
+  const email = 'finance@example.com'
+  const { account } = await createAccount(store, { name: 'finance', email, plan: 'pro', password: null })
+  await createAccount(store, { name: '7', plan: 'pro', password: null })
+  const statusOf = async (team: unknown): Promise<string> => {
+    const reply = await send({ gateway }, await issuer.sign(key, issuer.claims({ team })))
+    return `${reply.status} ${reply.kind}`
+  }
+  t.equal(await statusOf('finance'), '200 undefined')
+  t.equal(await statusOf(7), '200 undefined', 'a number as text')
+  const forms: unknown[] = [
+    ...[
+      'Finance',
+      'FINANCE',
+      'finance ',
+      ' finance',
+      'finance\n',
+      'finance\0',
+      'finance.',
+      'finance/',
+      '/finance',
+    ],
+    ...[
+      './finance',
+      '../finance',
+      'finance/../finance',
+      'finan%63e',
+      'finance%00',
+      'finance%20',
+      'finance*',
+      '*',
+      '?',
+    ],
+    ...[
+      '\ufb01nance',
+      'f\u0131nance',
+      'finance\u200b',
+      '\u202efinance',
+      'ﬁnance'.normalize('NFKC') + '\u0301',
+      'finance,7',
+    ],
+    ...[
+      email,
+      account.id,
+      `${account.id} finance`,
+      'acc_',
+      'constructor',
+      '__proto__',
+      'x'.repeat(4000),
+      '{finance}',
+    ],
+    ...[['finance'], { finance: true }, null, true, 7.5, 1e21, -7, ''],
+  ]
+  for (const form of forms) {
+    t.match(await statusOf(form), /^(400|401|431) /, JSON.stringify(form).slice(0, 60))
+  }
+  // The rule for names is asked at each request: an account whose owner is gone is no other's.
+  t.equal((await ask('DELETE', '/accounts/finance?purge=true')).status, 204)
+  await new Promise((resolve) => setTimeout(resolve, 1_200))
+  t.equal(await statusOf('finance'), '401 jwt_claims', 'a purged account')
+  const team = await ask('PUT', '/accounts/team', { body: {} })
+  t.equal(team.status, 201)
+  const labels = { x: 'y' }
+  t.equal((await ask('PUT', '/accounts/team--finance', { body: { parent: 'team', labels } })).status, 201)
+  t.equal(await statusOf('team--finance'), '401 jwt_claims', 'a name that tokens of accounts give')
+})
