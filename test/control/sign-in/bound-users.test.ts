@@ -14,7 +14,8 @@ import { linkFor, PASSWORD, type Answer, type Browser } from '../../dashboard/fi
 import { command as users } from '../../../src/cli/users.js'
 import { GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores } from '../admin/admin-stage.js'
-import type { Person } from './identity-provider.js'
+import { startProvider, type Person } from './identity-provider.js'
+import { beforeNext } from '../../dashboard/fixtures/before-next.js'
 import { scene, type Scene } from './oidc-stage.js'
 
 async function through(scene: Scene, browser: Browser, person: Person): Promise<Answer> {
@@ -239,3 +240,131 @@ onBothStores(t, 'a token of the whole gateway frees a user, too', async (t, sett
   t.match(entries, [{ actor: /^token:robot \(tok_/, detail: new RegExp(stage.provider.issuer) }])
   t.equal(entries.length, 1)
 })
+
+onBothStores(
+  t,
+  'who had a link or a password has nothing once the identity is bound',
+  async (t, settings) => {
+    const stage = await scene(t, undefined, settings)
+    const { store } = stage
+    stage.configure({ more: ', roles: { admin: [platform] }' })
+    await stage.account('mallory@example.com', 'max')
+    const mallory = stage.browser()
+    await mallory.signIn('mallory@example.com')
+    const passwords: Record<string, string> = {}
+    /** Invites the person; uses the link at once, if wanted. */
+    const invite = async (email: string) => {
+      const path = `/members/${encodeURIComponent(email)}`
+      const reply = await mallory.ask('PUT', path, { body: { role: 'member' } })
+      const secret = /#([\w-]+)/.exec(reply.text)?.[1] ?? ''
+      t.ok(secret.length > 20, reply.text)
+      const use = async () => {
+        passwords[email] = NEXT
+        return stage.browser().ask('POST', '/reset', { body: { link: secret, password: NEXT } })
+      }
+      return { secret, use }
+    }
+    const entersAs = async (email: string): Promise<boolean> => {
+      const browser = stage.browser()
+      const signedIn = await browser.signIn(email, NEXT)
+      return signedIn.status === 200 || (await browser.get('/keys')).status === 200
+    }
+    const person = (name: string): Person => {
+      return { email: `${name}@example.com`, verified: true, groups: ['platform'] }
+    }
+
+    // The link stays unused until the person has signed in.
+    const late = await invite('late@example.com')
+    t.equal((await through(stage, stage.browser(), person('late'))).status, 200)
+    await late.use()
+    t.notOk(await entersAs('late@example.com'), 'a link that was used after the sign-in')
+
+    // It is used before, and its session is open.
+    const early = await invite('early@example.com')
+    await early.use()
+    const held = stage.browser()
+    t.equal((await held.signIn('early@example.com', NEXT)).status, 200)
+    t.equal((await through(stage, stage.browser(), person('early'))).status, 200)
+    t.equal((await held.get('/keys')).status, 401, 'the session has ended')
+    t.notOk(await entersAs('early@example.com'), 'a password of before')
+    t.equal((await early.use()).status, 403, 'the link, again')
+
+    // It is used while the identity is bound: before its first write, and after it.
+    for (const [name, method] of [
+      ['first', 'change'],
+      ['second', 'memberships'],
+    ] as const) {
+      const email = `${name}@example.com`
+      const open = await invite(email)
+      const { id } = (await store.users.byEmail(email)) ?? { id: '' }
+      const racing = stage.browser()
+      const sessions: Browser[] = []
+      const act = async () => {
+        await open.use()
+        const other = stage.browser()
+        await other.signIn(email, NEXT)
+        sessions.push(other)
+      }
+      const when = ([userId]: readonly unknown[]): boolean => userId === id
+      const race = beforeNext(t, store.users, method, { when, act })
+      t.equal((await through(stage, racing, person(name))).status, 200, name)
+      t.ok(race.isDone)
+      t.notOk(await entersAs(email), `${name}: a password`)
+      for (const other of sessions) t.equal((await other.get('/keys')).status, 401, `${name}: a session`)
+      t.match(await store.users.byId(id), { passwordHash: '', groupRole: 'admin' })
+      t.equal((await racing.get('/accounts')).status, 200)
+    }
+  },
+)
+
+onBothStores(
+  t,
+  'another issuer with the same subject, and a user who is enabled again',
+  async (t, settings) => {
+    const stage = await scene(t, undefined, settings)
+    const { store } = stage
+    const more = ', create_accounts: true, roles: { admin: [platform] }'
+    stage.configure({ more })
+    const ada = { email: 'ada@example.com', verified: true, sub: 'one', groups: ['platform'] }
+    const first = stage.browser()
+    t.equal((await through(stage, first, ada)).status, 200)
+    const { id } = (await store.users.byEmail('ada@example.com')) ?? { id: '' }
+
+    await stage.account('root@example.com', 'max', 'admin')
+    const root = stage.browser()
+    await root.signIn('root@example.com')
+    const set = (disabled: boolean) => root.ask('PATCH', `/users/${id}`, { body: { disabled } })
+    // A sign-in that is under way while the user is disabled ends without a session.
+    const begun = stage.browser()
+    const started = await begun.ask('POST', '/oidc/start', { body: {} })
+    stage.provider.person = ada
+    const query = await stage.provider.visit(oidcStartReply.parse(started.json).url)
+    t.equal((await set(true)).status, 200)
+    t.equal((await begun.ask('POST', '/oidc/finish', { body: { query } })).status, 403)
+    t.equal((await first.get('/keys')).status, 401)
+    t.equal((await set(false)).status, 200)
+    for (const browser of [first, begun]) t.equal((await browser.get('/keys')).status, 401, 'enabled again')
+    t.equal(
+      (await begun.ask('POST', '/oidc/finish', { body: { query } })).status,
+      403,
+      'its sign-in is used up',
+    )
+    t.equal((await through(stage, first, ada)).status, 200)
+
+    const next = await startProvider(t, () => `${stage.origin}/dashboard/oidc`, { emailInToken: false })
+    stage.configure({ more, issuer: next.issuer })
+    const atNext = async (person: Person) => {
+      next.person = person
+      const browser = stage.browser()
+      const begun = await browser.ask('POST', '/oidc/start', { body: {} })
+      const query = await next.visit(oidcStartReply.parse(begun.json).url)
+      return browser.ask('POST', '/oidc/finish', { body: { query } })
+    }
+    t.equal((await atNext(ada)).status, 403, 'the address belongs to the identity of the other issuer')
+    const other = await atNext({ email: 'eve@example.com', verified: true, sub: 'one' })
+    t.equal(other.status, 200)
+    t.not(sessionReply.parse(other.json).account?.id, id, 'the subject is another one there')
+    t.match(sessionReply.parse(other.json).user, { role: null })
+    t.match(await store.users.byId(id), { issuer: stage.provider.issuer, email: 'ada@example.com' })
+  },
+)
