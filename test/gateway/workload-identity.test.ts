@@ -612,7 +612,7 @@ onBothStores(t, 'a claim in another form selects no account', async (t, settings
   for (const form of forms) {
     t.match(await statusOf(form), /^(400|401|431) /, JSON.stringify(form).slice(0, 60))
   }
-  // The rule for names is asked at each request: an account whose owner is gone is no other's.
+  // The rule for names holds for each request: an account whose owner is gone is no other's.
   t.equal((await ask('DELETE', '/accounts/finance?purge=true')).status, 204)
   await new Promise((resolve) => setTimeout(resolve, 1_200))
   t.equal(await statusOf('finance'), '401 jwt_claims', 'a purged account')
