@@ -205,6 +205,7 @@ const SCHEMAS: Members = {
     },
     ['requests'],
   ),
+  GeminiFileRequest: { type: 'string', contentMediaType: 'application/octet-stream' },
   GeminiBatchRequest: object({ batch: { type: 'object' } }, ['batch']),
   TranscriptionRequest: object(
     {

@@ -87,6 +87,14 @@ const MEDIA: Readonly<
 /** Bodies that are multipart forms. */
 const FORMS: ReadonlySet<string> = new Set(['TranscriptionRequest', 'ImageEditRequest', 'FileRequest'])
 
+/** Google's uploads: the start of one, a part of the bytes, or both in related parts. */
+const BYTES = 'GeminiFileRequest'
+
+function typeOf(body: string): string {
+  if (body === BYTES) return '*/*'
+  return FORMS.has(body) ? 'multipart/form-data' : 'application/json'
+}
+
 function describe({ path, endpoint, format, method }: EndpointRow): Described {
   switch (endpoint.operation) {
     case 'chat':
@@ -191,6 +199,7 @@ function describeObjects(
 }
 
 function objectBody(tag: 'files' | 'batches', format: EndpointRow['format']): string {
+  if (tag === 'files' && format === 'gemini') return BYTES
   if (tag === 'batches' && format === 'messages') return 'MessageBatchRequest'
   return tag === 'batches' && format === 'gemini' ? 'GeminiBatchRequest' : bodyOf(tag)
 }
@@ -261,9 +270,7 @@ function operationOf(row: EndpointRow): Members {
           requestBody: {
             required: true,
             content: {
-              [FORMS.has(body) ? 'multipart/form-data' : 'application/json']: {
-                schema: ref('schemas', body),
-              },
+              [typeOf(body)]: { schema: ref('schemas', body) },
             },
           },
         }),

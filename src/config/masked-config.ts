@@ -95,8 +95,11 @@ export function shownConfig(config: Config): JsonObject {
   }
 }
 
-function shownFiles({ folder, keepMs, ...files }: FilesConfig): JsonObject {
-  return { ...snakeKeys(files), to: folder ?? 'store', keep_days: keepMs / 86_400_000 }
+function shownFiles({ folder, keepMs, upstreams, ...files }: FilesConfig): JsonObject {
+  return {
+    ...{ ...snakeKeys(files), to: folder ?? 'store', keep_days: keepMs / 86_400_000 },
+    ...{ upstream_anthropic: upstreams.anthropic, upstream_gemini: upstreams.gemini },
+  }
 }
 
 function shownBatches({ pollMs, maxOpenPerAccount, queue }: BatchesConfig): JsonObject {

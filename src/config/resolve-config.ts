@@ -62,7 +62,7 @@ export function resolveConfig(
     .map(([guardrail]) => guardrail)
   const hasKey = values.escrow.key !== undefined
   checkRecord(values.record, { hasKey, guardrails: ownRuled }, report)
-  checkFiles(values, { hasKey, upstreams: Object.keys(values.upstreams) }, report)
+  checkFiles(values, { hasKey, upstreams: values.upstreams }, report)
   if (findings.length > 0 || store === null) return { config: null, findings }
   return { config: { ...configOf(values, store, context), plugins }, findings }
 }
@@ -120,7 +120,7 @@ function configOf(values: FileValues, store: string, context: ResolveContext): O
     allowSyntheticUser: values.allow_synthetic_user,
     fetchMedia: section(shape.fetch_media.unwrap(), values.fetch_media),
     record: recordOf(values.record, context.folder),
-    files: filesOf(values.files, context.folder),
+    files: filesOf(values.files, { folder: context.folder, upstreams: values.upstreams }),
     batches: batchesOf(values.batches),
     cache: section(shape.cache.unwrap(), values.cache),
     upstreams: Object.fromEntries(

@@ -3,6 +3,8 @@ import { DAY_MS } from '../../base/time-units.js'
 import { resolve } from 'node:path'
 import * as z from 'zod'
 import type { Path } from '../config-problem.js'
+import type { DialectChoice } from '../platform-settings.js'
+import { PRESETS, type PresetName } from '../presets.js'
 import { name, text, whole } from './value-types.js'
 
 const GIB = 1_073_741_824
@@ -33,6 +35,16 @@ export const filesSchema = z
       .max(3_650)
       .default(30)
       .describe('How long a file and a batch are kept, in days; may be a fraction.'),
+    upstream_anthropic: name
+      .optional()
+      .describe(
+        'Where `/v1/files` of clients with `anthropic-version` goes: an upstream with `dialect: anthropic`, of no cloud. Default: the only one of this file.',
+      ),
+    upstream_gemini: name
+      .optional()
+      .describe(
+        'Where `/v1beta/files` and `/upload/v1beta/files` go: an upstream with `dialect: gemini`, of no cloud. Default: the only one of this file.',
+      ),
   })
   .describe(
     'The place of the files of `POST /v1/files` and of the results of batches, which are encrypted with a key of the account that is derived from `escrow.key`, which must be set. Default: files and batches are refused.',
@@ -78,6 +90,8 @@ export interface FilesConfig {
   readonly maxBytesTotal: number
   readonly maxLineBytes: number
   readonly keepMs: number
+  /** The upstreams that have the files of these vendors' clients; null: none, or it is not clear which. */
+  readonly upstreams: { readonly anthropic: string | null; readonly gemini: string | null }
 }
 
 /** How batches run. */
@@ -90,16 +104,41 @@ export interface BatchesConfig {
   }
 }
 
+/** What decides whether an upstream has the files of a vendor's clients. */
+interface FileUpstream {
+  readonly dialect?: DialectChoice | undefined
+  readonly preset?: PresetName | undefined
+  readonly platform?: unknown
+}
+
+type FileUpstreams = Readonly<Record<string, FileUpstream>>
+
+/** The settings that name an upstream, by its dialect. */
+const NAMED = { anthropic: 'upstream_anthropic', gemini: 'upstream_gemini' } as const
+
+/** Claude and Gemini on clouds have no files. */
+function hasFilesOf(dialect: keyof typeof NAMED, upstream: FileUpstream | undefined): boolean {
+  const { preset, platform } = upstream ?? {}
+  const own = upstream?.dialect ?? (preset === undefined ? undefined : PRESETS[preset].dialect)
+  return own === dialect && (platform ?? null) === null
+}
+
 /** Reports what is wrong with the settings. */
 export function checkFiles(
   { files, batches }: { readonly files?: FilesValues | undefined; readonly batches: BatchesValues },
-  { hasKey, upstreams }: { readonly hasKey: boolean; readonly upstreams: readonly string[] },
+  { hasKey, upstreams }: { readonly hasKey: boolean; readonly upstreams: FileUpstreams },
   report: (path: Path, message: string) => void,
 ): void {
   if (files !== undefined && !hasKey) report(['files'], 'needs escrow.key, with which files are encrypted')
   for (const upstream of Object.keys(batches.queue.upstreams)) {
-    if (upstreams.includes(upstream)) continue
+    if (Object.hasOwn(upstreams, upstream)) continue
     report(['batches', 'queue', 'upstreams', upstream], 'is not an upstream of this file')
+  }
+  for (const dialect of ['anthropic', 'gemini'] as const) {
+    const named = files?.[NAMED[dialect]]
+    if (named === undefined || hasFilesOf(dialect, upstreams[named])) continue
+    const message = `must be an upstream of this file with "dialect: ${dialect}" and of no cloud`
+    report(['files', NAMED[dialect]], message)
   }
 }
 
@@ -107,7 +146,10 @@ export function checkFiles(
 const MAX_STORED_BYTES = 16_777_216
 
 /** Null if files are refused. */
-export function filesOf(files: FilesValues | undefined, folder: string): FilesConfig | null {
+export function filesOf(
+  files: FilesValues | undefined,
+  { folder, upstreams }: { readonly folder: string; readonly upstreams: FileUpstreams },
+): FilesConfig | null {
   if (files === undefined) return null
   const isStored = files.to === 'store'
   return {
@@ -117,6 +159,12 @@ export function filesOf(files: FilesValues | undefined, folder: string): FilesCo
     maxBytesTotal: files.max_bytes_total,
     maxLineBytes: files.max_line_bytes,
     keepMs: files.keep_days * DAY_MS,
+    upstreams: { anthropic: upstreamOf('anthropic'), gemini: upstreamOf('gemini') },
+  }
+
+  function upstreamOf(dialect: keyof typeof NAMED): string | null {
+    const having = Object.keys(upstreams).filter((each) => hasFilesOf(dialect, upstreams[each]))
+    return files?.[NAMED[dialect]] ?? (having.length === 1 ? (having[0] ?? null) : null)
   }
 }
 

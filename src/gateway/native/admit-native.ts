@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Identity } from '../../accounts/account.js'
-import { isConfigured, type NativeRule, type UpstreamConfig } from '../../config/config.js'
+import { isConfigured, type NativeRule } from '../../config/config.js'
 import { GatewayError, type ErrorKind, type WireError } from '../../errors.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import type { Usage } from '../../formats/chat/usage.js'
@@ -30,12 +30,9 @@ import type { ObjectReplies } from './object-replies.js'
 import type { RealtimeSession } from './realtime-session.js'
 
 /** A native request that the configuration allows, in the form in which it is sent. */
-export interface NativeCall {
-  readonly target: Target
+export interface NativeCall extends NativePlace {
   readonly method: string
   readonly url: URL
-  /** The rules that allow it. */
-  readonly rules: readonly NativeRule[]
   readonly headers: Readonly<Record<string, string | string[]>>
   /**
    * Call with the status and headers of the reply: a credential that the upstream refuses or throttles rests.
@@ -43,28 +40,45 @@ export interface NativeCall {
   readonly replied: (status: number, headers: IncomingHttpHeaders) => void
 }
 
+/** Where a request goes, and by which rules. */
+export interface NativePlace {
+  readonly target: Target
+  /** The path at the upstream, decoded. */
+  readonly segments: readonly string[]
+  /** The rules that allow it. */
+  readonly rules: readonly NativeRule[]
+  /** Maximum size of the body. */
+  readonly maxBytes: number
+  /** It came at a path of the gateway that needs no native access: it is free, and no guardrail reads it. */
+  readonly isOfClients: boolean
+}
+
 /**
- * The target of a native request. Throws `GatewayError`: `unknown_endpoint` if no rule allows the path,
+ * The place of a native request. Throws `GatewayError`: `unknown_endpoint` if no rule allows the path,
  * `forbidden` if the models of the key do not include `native:UPSTREAM`.
  */
-export function nativeTarget(x: Exchange, { models }: Identity): Target {
-  const { upstreams } = x.generation.snapshot.config
+export function nativePlace(x: Exchange, { models }: Identity): NativePlace {
+  const { upstreams, server } = x.generation.snapshot.config
   const path = nativePathOf(x.path, (name) => upstreams[name]?.platform?.name === 'bedrock')
   const target = path === null ? null : x.generation.nativeTarget(path.upstream)
   if (path === null || target === null) throw noNativeRule()
   const { config } = target.upstream
-  if (!isAllowed(config.native.rules, x.req.method ?? '', path.segments)) throw noNativeRule()
+  const { segments } = path
+  const method = x.req.method ?? ''
+  const rules = config.native.rules.filter((rule) => isAllowed([rule], method, segments))
+  if (rules.length === 0) throw noNativeRule()
   if (models !== null && !models.includes(`native:${config.name}`)) {
     throw new GatewayError(
       'forbidden',
       `This API key is not allowed to use native access to "${config.name}"; its list of models must contain "native:${config.name}".`,
     )
   }
-  return target
+  return { target, segments, rules, maxBytes: server.maxBodyBytes, isOfClients: false }
 }
 
 /** The request in the form in which it is sent. Throws `upstream_unconfigured`. */
-export function openNative(x: Exchange, target: Target, { accountId }: Identity): NativeCall {
+export function openNative(x: Exchange, place: NativePlace, { accountId }: Identity): NativeCall {
+  const { target, segments } = place
   const { config } = target.upstream
   if (!isConfigured(config)) {
     const message = `The upstream "${config.name}" has no key: ${config.apiKeySource ?? 'api_key'} is not set.`
@@ -74,13 +88,11 @@ export function openNative(x: Exchange, target: Target, { accountId }: Identity)
   const { index, key } = credentials.next(new Set(), null) ?? { index: 0, key: null }
   const sinceMs = Date.now()
   const { url = '', method = '' } = x.req
-  const segments = segmentsOf(x, config)
   const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''
   return {
-    target,
+    ...place,
     method,
     url: nativeUrl(config, segments, query),
-    rules: config.native.rules.filter((rule) => isAllowed([rule], method, segments)),
     headers: headersForUpstream(x.req.headers, ownHeaders(config, target.upstreamCodec, key), accountId),
     replied: (status, headers) => {
       if (status !== 401 && status !== 403 && status !== 429) return
@@ -90,14 +102,6 @@ export function openNative(x: Exchange, target: Target, { accountId }: Identity)
       credentials.refused(index, status, seconds === undefined ? null : seconds * 1_000)
     },
   }
-}
-
-/** The segments of a path that `nativeTarget` has accepted. */
-export function segmentsOf(
-  { path }: Pick<Exchange, 'path'>,
-  { platform }: Pick<UpstreamConfig, 'platform'>,
-): readonly string[] {
-  return nativePathOf(path, () => platform?.name === 'bedrock')?.segments ?? []
 }
 
 function noNativeRule(): GatewayError {
@@ -113,6 +117,7 @@ interface RoutedNativeRequest {
   readonly identity: Identity
   readonly clientRequestId: string | null
   readonly target: Target
+  readonly isOfClients: boolean
   /** The maximum cost of a reply of a WebSocket; null: it is unknown; absent for other requests. */
   readonly replyNanoUsd?: number | null
 }
@@ -136,10 +141,11 @@ export async function admitNative(
     modelName: model,
     upstream: name,
   })
-  const { replyNanoUsd } = routed
+  const { replyNanoUsd, isOfClients } = routed
+  const perRequest = isOfClients ? 0 : native.nanoUsdPerRequest
   const nanoUsd =
     replyNanoUsd === undefined
-      ? native.nanoUsdPerRequest
+      ? perRequest
       : replyNanoUsd === null
         ? null
         : replyNanoUsd + (native.nanoUsdPerRequest ?? 0)

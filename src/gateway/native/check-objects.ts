@@ -32,7 +32,7 @@ import {
   type NewBatch,
 } from './batches.js'
 import type { Metered } from './charge-native-work.js'
-import { segmentsOf, type NativeCall } from './admit-native.js'
+import type { NativeCall } from './admit-native.js'
 import type { MessageCheck } from './client-messages.js'
 import { beginsJson, inspectBody, uncheckable } from './inspect-body.js'
 import { ObjectReplies } from './object-replies.js'
@@ -67,7 +67,7 @@ export async function guardObjects(
 ): Promise<Guarded> {
   const { config } = call.target.upstream
   const body = source ?? new PassThrough()
-  const segments = segmentsOf(x, config)
+  const { segments } = call
   const named = objectInPath(segments, call.rules)
   const cloud = cloudRulesOf(config, x.generation)
   const isOnCloud = cloudOf(config) !== null

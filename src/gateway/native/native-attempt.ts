@@ -403,13 +403,13 @@ const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
 
 /** The client's body within its limit. Throws `body_too_large` if the announced length is above it. */
 export function openBody(
-  { req, generation }: Exchange,
-  method: string,
+  { req }: Exchange,
+  { method, maxBytes: most }: Pick<NativeCall, 'method' | 'maxBytes'>,
   intake: { bytes: number },
 ): RequestLimit {
   const length = headerOf(req, 'content-length')
   const isBodiless = length === undefined && BODILESS.has(method)
-  const maxBytes = isBodiless ? 0 : generation.snapshot.config.server.maxBodyBytes
+  const maxBytes = isBodiless ? 0 : most
   const declared = length === undefined ? null : Number(length)
   if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
   const body = new RequestLimit(maxBytes, declared, (bytes) => (intake.bytes += bytes))

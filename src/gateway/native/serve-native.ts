@@ -25,7 +25,7 @@ import { Intake } from '../phases/receive.js'
 import { bodyMembers, mayBeInBody } from './body-values.js'
 import { NativeAttempt, openBody } from './native-attempt.js'
 import { chargeBatch, planBatch, releaseBatch, type BatchFacts, type ReadResults } from './batches.js'
-import { admitNative, nativeTarget, openNative, NativeDelivery, type NativeCall } from './admit-native.js'
+import { admitNative, nativePlace, openNative, NativeDelivery, type NativeCall } from './admit-native.js'
 import { headersForReading } from './native-headers.js'
 import { judgeNative } from './judge-native.js'
 import { guardObjects } from './check-objects.js'
@@ -34,6 +34,7 @@ import type { ObjectReplies } from './object-replies.js'
 import { RealtimeSession } from './realtime-session.js'
 import { transportError } from '../transport-errors.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
+import { filesPlace, isAtUpstream } from './vendor-files.js'
 import { WebSocketAttempt } from './websocket-attempt.js'
 
 /** The services that native requests use. */
@@ -66,22 +67,23 @@ export async function serveNative(
 ): Promise<void> {
   const { identity: authorized } = authenticated
   const clientRequestId = results.identified?.clientRequestId ?? null
-  const target = nativeTarget(x, authorized)
+  const dialect = results.identified?.dialect ?? null
+  const isOfClients = dialect !== null && isAtUpstream(dialect)
+  const place = isOfClients ? filesPlace(x, dialect) : nativePlace(x, authorized)
+  const { target } = place
   const usual = { defaults: null, isFallback: false, latency: null, canary: null }
   const candidate = { target, model: '', ...usual }
   results.route = { candidates: [candidate], tookMs: null }
-  const call = openNative(x, target, authorized)
+  const call = openNative(x, place, authorized)
   const { agent } = target.upstream
-  if (agent === null || 'problem' in agent) {
-    throw new GatewayError('upstream_unreachable', agent?.problem ?? 'The upstream has no agent.')
-  }
+  if ('problem' in agent) throw new GatewayError('upstream_unreachable', agent.problem)
   assertRecordable(services.ledgerWriter)
   const intake = new Intake(services.bodies.open(authorized.accountId))
   results.intake = intake
   const { upgrade: client } = x
   const { maxConnections } = x.generation.snapshot.config.server
   const release = client === null ? null : services.socketPlaces.take(authorized, maxConnections)
-  const arriving = client === null ? openBody(x, call.method, intake) : null
+  const arriving = client === null ? openBody(x, call, intake) : null
   // Its error is read when the body is.
   arriving?.on('error', () => undefined)
   try {
@@ -95,13 +97,14 @@ export async function serveNative(
     const { objects } = services
     const guarded = await guardObjects({ x, call, metered, objects, held: intake.held }, source)
     const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
-    const admission = await admitNative({ ...metered, ...cost }, services)
+    const admission = await admitNative({ ...metered, ...cost, isOfClients }, services)
     results.admission = admission
     if (admission.kind === 'refused') throw admission.error
     x.limitReservation = admission.limitReservation
     services.values.admitted(identity)
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
+    if (isOfClients) result.nativeNanoUsd = 0
     const batch = guarded.batch === null ? null : await planBatch(metered, guarded.batch, services)
     const sent = new SendResult()
     results.sent = sent
@@ -115,7 +118,8 @@ export async function serveNative(
     const { metrics, log } = services
     const unjudged = { call, body: guarded.body, reply: null }
     const judging = { call, body: guarded.body, identity, results, metrics, log, held }
-    const judged = client === null ? ((await judgeNative(x, judging)) ?? unjudged) : unjudged
+    const isJudged = client === null && !isOfClients
+    const judged = isJudged ? ((await judgeNative(x, judging)) ?? unjudged) : unjudged
     const { call: signed, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
     const { reply, guard } = { reply: judged.reply, guard: results.guard }

@@ -12,6 +12,7 @@ import { pathOf } from '../../http/request-guard.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
+import { isAtUpstream } from '../native/vendor-files.js'
 
 /** The endpoint of a request. */
 export interface Identified {
@@ -45,12 +46,16 @@ export function identify(x: Exchange): Identified {
     const { dialect, refusal } = unknownEndpoint(method, path, { bare, docUrl })
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
-  const { dialect, endpoint, format } = resolved
-  const isList = endpoint.operation === 'models'
+  const { endpoint, format } = resolved
+  const dialect = dialectOf(resolved, req, path)
+  // The files of these vendors' clients are at an upstream of the vendor.
+  if (endpoint.operation === 'files' && isAtUpstream(dialect)) {
+    return { resolved: null, dialect, operation: 'native', format, clientRequestId, refusal: null }
+  }
   const isArray = isArrayStream(resolved, req, path)
   return {
     resolved: isArray ? { ...resolved, endpoint: { ...endpoint, array: true } } : resolved,
-    dialect: isList && dialect === 'openai-chat' ? listDialectOf(req, path) : dialect,
+    dialect,
     operation: endpoint.operation,
     format,
     clientRequestId,
@@ -99,9 +104,13 @@ function isArrayStream({ dialect, endpoint }: ResolvedEndpoint, req: HttpRequest
   return new URLSearchParams((req.url ?? '').slice(path.length + 1)).get('alt') !== 'sse'
 }
 
-/** The list format for a client of `/v1/models`, recognised by its headers and query. */
-function listDialectOf(req: HttpRequest, path: string): DialectName {
-  if (headerOf(req, 'anthropic-version') !== undefined) return 'anthropic'
+/** The format of the client, which at paths that vendors share its headers and query tell. */
+function dialectOf({ dialect, endpoint }: ResolvedEndpoint, req: HttpRequest, path: string): DialectName {
+  const { operation } = endpoint
+  if (dialect !== 'openai-chat' || (operation !== 'models' && operation !== 'files')) return dialect
+  const isOpenAi = path.startsWith('/openai/')
+  if (headerOf(req, 'anthropic-version') !== undefined && !isOpenAi) return 'anthropic'
+  if (operation === 'files') return dialect
   const query = (req.url ?? '').slice(path.length + 1)
   const hasKey = headerOf(req, 'x-goog-api-key') !== undefined || /(?:^|&)key=/.test(query)
   return hasKey ? 'gemini' : 'openai-chat'

@@ -20,8 +20,8 @@ export interface Upstream {
   readonly config: UpstreamConfig
   readonly pool: UpstreamPool
   readonly address: UpstreamAddress
-  /** The connections for native requests; null if the upstream does not allow them. */
-  readonly agent: Agent | Unreachable | null
+  /** The connections for native requests. */
+  readonly agent: Agent | Unreachable
   /** Authorizes native requests; the pool authorizes the others. Null if the upstream has no identity. */
   readonly authorizer: Authorizer | null
 }
@@ -44,9 +44,8 @@ export class Upstreams {
       const authorizer = authorizerOf(config, this.identities.of(config))
       const pool = pools.get(key) ?? previous?.pools.get(key) ?? openPool(config, authorizer)
       pools.set(key, pool)
-      const isNative = config.native.rules.length > 0
-      const agent = isNative ? (previous?.agents.get(key) ?? openAgent(config)) : null
-      if (agent !== null) agents.set(key, agent)
+      const agent = agents.get(key) ?? previous?.agents.get(key) ?? openAgent(config)
+      agents.set(key, agent)
       byName.set(config.name, {
         config,
         pool,

@@ -37,6 +37,8 @@ interface StageOptions {
   readonly upstreamOptions?: string
   readonly upstreams?: { openai?: string; anthropic?: string; gemini?: string }
   readonly more?: string
+  /** Settings of a further upstream, `cloud`. */
+  readonly cloud?: string
   readonly routes?: string
   readonly files?: string
   /** More settings of `batches`. */

@@ -146,7 +146,15 @@ for (const { store: kind } of ofToday(PLACES, PLACES.length)) {
     const store = await openStore(url)
     t.teardown(() => store.close())
     const folder = join(place, 'files')
-    const settings = { maxBytes: 1e6, maxBytesPerAccount: 1e6, maxLineBytes: 1e6, keepMs: 1e6, folder }
+    const upstreams = { anthropic: null, gemini: null }
+    const settings = {
+      upstreams,
+      maxBytes: 1e6,
+      maxBytesPerAccount: 1e6,
+      maxLineBytes: 1e6,
+      keepMs: 1e6,
+      folder,
+    }
     const { sealedRecords: records } = store
     const files = new FileStore({
       ...{ records, secret: 'secret' },

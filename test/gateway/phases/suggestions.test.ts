@@ -45,7 +45,6 @@ void t.test("vendors' endpoints that are not translated name native access", asy
     ['GET', '/v1/realtime'],
     ['GET', '/v1/vector_stores'],
     ['POST', '/v1beta/files'],
-    ['POST', '/upload/v1beta/files'],
     ['POST', '/v1beta/cachedContents'],
     ['POST', '/v1beta/models/veo-4:predictLongRunning'],
   ] as const
@@ -61,6 +60,8 @@ void t.test("vendors' endpoints that are not translated name native access", asy
     ['POST', '/v1/batches'],
     ['POST', '/v1/messages/batches'],
     ['GET', '/v1beta/batches'],
+    ['POST', '/upload/v1beta/files'],
+    ['GET', '/v1beta/files'],
   ] as const) {
     const { status, message } = await errorOf(gateway, method, path)
     t.equal(status, 400, path)

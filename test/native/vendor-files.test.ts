@@ -1,0 +1,174 @@
+/**
+ * Goal: Anthropic's and Google's clients upload, list, read and delete files at the gateway as at the vendor:
+ * they go to the vendor's upstream, belong to the account, are free and without native access, and requests
+ * name them there only.
+ * Method: the vendors' SDKs of two accounts against a gateway and the emulator, on both stores.
+ */
+import Anthropic, { toFile } from '@anthropic-ai/sdk'
+import { createPartFromUri, createUserContent, GoogleGenAI } from '@google/genai'
+import t, { type Test } from 'tap'
+import { startEmulator, type Emulator } from '../../src/emulator/server.js'
+import { openBatchStage, PLACES, statusOf, type BatchStage } from '../gateway/batches/batch-stage.js'
+import { rowsOf } from '../helpers/ledger.js'
+
+t.setTimeout(120_000)
+
+interface Stage extends BatchStage {
+  readonly emulator: Emulator
+  readonly anthropic: (key: 'client' | 'other') => Anthropic
+  readonly google: (key: 'client' | 'other') => GoogleGenAI
+}
+
+async function open(
+  t: Test,
+  place: (typeof PLACES)[number],
+  { files = '', more = '' }: { readonly files?: string; readonly more?: string } = {},
+): Promise<Stage> {
+  const emulator = await startEmulator()
+  t.teardown(() => emulator.close())
+  const { openai, anthropic, gemini } = emulator.baseUrls
+  const stage = await openBatchStage(t, place, { upstreams: { openai, anthropic, gemini }, files, more })
+  const { origin } = stage.gateway
+  return {
+    ...stage,
+    emulator,
+    anthropic: (key) => new Anthropic({ apiKey: stage[key].apiKey, baseURL: origin, maxRetries: 0 }),
+    google: (key) => new GoogleGenAI({ apiKey: stage[key].apiKey ?? '', httpOptions: { baseUrl: origin } }),
+  }
+}
+
+/** The paths that the emulator received, without the cost of models. */
+function seen({ emulator }: Stage): string[] {
+  return emulator.ledger.map(({ method, path }) => `${method} ${path}`)
+}
+
+for (const place of PLACES) {
+  void t.test(`${place.store}: Anthropic's files`, async (t) => {
+    const stage = await open(t, place, { more: 'limits: [{ scope: account, usd_per_day: 50 }]\n' })
+    const [own, foreign] = [stage.anthropic('client'), stage.anthropic('other')]
+    const file = await own.files.upload({
+      file: await toFile(Buffer.from('hello'), 'a.txt', { type: 'text/plain' }),
+    })
+    t.match(file, { id: /^file_/, type: 'file', filename: 'a.txt', mime_type: 'text/plain', size_bytes: 5 })
+    t.match(await own.files.retrieveMetadata(file.id), file)
+    const beta = await own.beta.files.list()
+    t.strictSame(
+      beta.data.map(({ id }) => id),
+      [file.id],
+    )
+    t.strictSame((await foreign.files.list()).data, [])
+    t.equal(await statusOf(own.files.download(file.id)), 400, "the vendor's own answer")
+    const before = seen(stage).length
+    for (const asked of [
+      foreign.files.retrieveMetadata(file.id),
+      foreign.files.download(file.id),
+      foreign.files.delete(file.id),
+    ]) {
+      t.equal(await statusOf(asked), 404)
+    }
+    const message = (client: Anthropic): Promise<Anthropic.Message> =>
+      client.messages.create({
+        ...{ model: 'claude-sonnet-4-6', max_tokens: 50 },
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'document', source: { type: 'file', file_id: file.id } } as never,
+              { type: 'text', text: 'read' },
+            ],
+          },
+        ],
+      })
+    t.equal(await statusOf(message(foreign)), 404)
+    t.equal(seen(stage).length, before, 'nothing of it reached the vendor')
+    t.equal((await message(own)).type, 'message')
+    t.match(stage.emulator.ledger.at(-1)?.body, {
+      messages: [{ content: [{ source: { file_id: file.id } }, {}] }],
+    })
+    t.match(await own.files.delete(file.id), { id: file.id, type: 'file_deleted' })
+    t.equal(await statusOf(own.files.retrieveMetadata(file.id)), 404)
+    const rows = (await rowsOf(stage.gateway)).filter(({ ingress }) => ingress === 'files')
+    t.ok(rows.length >= 2, 'entries of what was changed')
+    t.ok(
+      rows.every(({ costNanoUsd: cost }) => cost === 0),
+      'files are free',
+    )
+  })
+
+  void t.test(`${place.store}: Google's files`, async (t) => {
+    const stage = await open(t, place)
+    const [own, foreign] = [stage.google('client'), stage.google('other')]
+    const bytes = Buffer.alloc(9 * 1024 * 1024, 'x')
+    const file = await own.files.upload({
+      file: new Blob([bytes]),
+      config: { mimeType: 'text/plain', displayName: 'long' },
+    })
+    t.match(file, { name: /^files\//, displayName: 'long', sizeBytes: String(bytes.length), state: 'ACTIVE' })
+    const name = file.name ?? ''
+    t.equal((await own.files.get({ name })).uri, file.uri)
+    const ids = async (client: GoogleGenAI): Promise<unknown[]> => {
+      const all: unknown[] = []
+      for await (const each of await client.files.list()) all.push(each.name)
+      return all
+    }
+    t.strictSame(await ids(own), [name])
+    t.strictSame(await ids(foreign), [])
+    const ask = (client: GoogleGenAI): Promise<unknown> =>
+      client.models.generateContent({
+        model: 'gemini-2.5-flash',
+        contents: createUserContent([
+          createPartFromUri(`https://generativelanguage.googleapis.com/v1beta/${name}`, 'text/plain'),
+          'read',
+        ]),
+      })
+    for (const asked of [foreign.files.get({ name }), foreign.files.delete({ name }), ask(foreign)]) {
+      t.equal(await statusOf(asked), 404)
+    }
+    t.match(await ask(own), { candidates: [{}] })
+    await own.files.delete({ name })
+    t.equal(await statusOf(own.files.get({ name })), 404)
+  })
+}
+
+void t.test('uploads of one request, limits, and refusals', async (t) => {
+  const stage = await open(t, PLACES[0], { files: ', max_bytes: 20000' })
+  const { gateway, client } = stage
+  const headers = { 'x-goog-api-key': client.apiKey ?? '' }
+  const related = 'multipart/related; boundary=b'
+  const body = `--b\r\ncontent-type: application/json\r\n\r\n{"file":{"displayName":"two"}}\r\n--b\r\ncontent-type: text/plain\r\n\r\nhello\r\n--b--\r\n`
+  const reply = await fetch(`${gateway.origin}/upload/v1beta/files`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': related, 'x-goog-upload-protocol': 'multipart' },
+    body,
+  })
+  t.match(await reply.json(), { file: { name: /^files\//, displayName: 'two', sizeBytes: '5' } })
+  const large = new Anthropic({ apiKey: client.apiKey, baseURL: gateway.origin, maxRetries: 0 })
+  const file = await toFile(Buffer.alloc(30_000), 'a.txt')
+  t.equal(await statusOf(large.files.upload({ file })), 413)
+  for (const path of ['/v1beta/files/a%2fb', '/v1beta/files/..%2f..%2fmodels']) {
+    t.equal((await fetch(gateway.origin + path, { headers })).status, 400, path)
+  }
+  t.equal((await fetch(`${gateway.origin}/v1beta/files`)).status, 401)
+})
+
+void t.test('two upstreams of a dialect, and none named: 400 with words', async (t) => {
+  const emulator = await startEmulator()
+  t.teardown(() => emulator.close())
+  const { anthropic } = emulator.baseUrls
+  const cloud = `base_url: ${anthropic}, dialect: anthropic, api_key: k`
+  for (const [named, status] of [
+    ['', 400],
+    [', upstream_anthropic: cloud', 200],
+  ] as const) {
+    const stage = await openBatchStage(t, PLACES[0], {
+      ...{ upstreams: { anthropic }, cloud, files: named },
+    })
+    const reply = await fetch(`${stage.gateway.origin}/v1/files`, {
+      headers: { 'x-api-key': stage.client.apiKey ?? '', 'anthropic-version': '2023-06-01' },
+    })
+    t.equal(reply.status, status)
+    if (status === 400) {
+      t.match(await reply.json(), { type: 'error', error: { message: /set files\.upstream_anthropic/ } })
+    }
+  }
+})
