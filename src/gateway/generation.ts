@@ -65,6 +65,8 @@ export interface Target {
   readonly headers: readonly (readonly string[])[]
   /** Name, value, …: the gateway's headers for every reply of this upstream. */
   readonly replyHeaders: readonly string[]
+  /** What serves requests that the upstream has no endpoint for; null if it has one. */
+  readonly emulated: string | null
   readonly series: TargetSeries
 }
 
@@ -371,7 +373,7 @@ export class Generation {
     }
     const keys = config.apiKeys.length === 0 ? [null] : config.apiKeys
     const generation = String(this.snapshot.generation)
-    const emulated = wire === 'chat-moderations' ? ['x-sluice-emulated', 'chat'] : []
+    const emulated = wire === 'chat-moderations' ? 'chat' : null
     return {
       route: routeTarget.route,
       strip: routeTarget.strip,
@@ -381,7 +383,8 @@ export class Generation {
       quirks: quirksFor(wire, config),
       upstreamCodec,
       headers: keys.map((key) => fixedHeaders(config, upstreamCodec, key)),
-      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation, ...emulated],
+      replyHeaders: ['x-sluice-upstream', config.name, 'x-sluice-generation', generation],
+      emulated,
       series: this.metrics.target(routeTarget.route, config.name),
     }
   }

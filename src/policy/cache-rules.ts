@@ -85,12 +85,17 @@ export interface StoredReply {
   readonly upstream: string
   readonly model: string
   readonly origin: DialectName | null
+  /** `x-sluice-emulated` of the reply; null for none. Absent in replies of earlier versions. */
+  readonly emulated?: string | null
 }
+
+/** Where a reply came from. */
+export type ReplySource = Pick<StoredReply, 'upstream' | 'model' | 'origin' | 'emulated'>
 
 /** The text of a finished reply for the cache; null if the reply must not be stored. */
 export function storedText(
   log: ReplyLog,
-  source: Pick<StoredReply, 'upstream' | 'model' | 'origin'>,
+  source: ReplySource,
   { maxBytes }: Pick<RouteCache, 'maxBytes'>,
 ): string | null {
   if (log.bytes > 2 * maxBytes || !isStorable(log)) return null
@@ -143,6 +148,8 @@ export class CacheUse {
   result: CacheResult = 'bypass'
   /** The age of the stored reply; null unless it is served. */
   ageSeconds: number | null = null
+  /** `x-sluice-emulated` of the reply of a hit; null for none. */
+  emulated: string | null = null
   /** The reply of a hit. */
   replyResult: ReplyResult | null = null
   /** What the reply of a hit would cost now; null if a price is unknown, or it has not ended. */

@@ -54,6 +54,22 @@ void t.test('chat models of each format', async (t) => {
   t.equal(chat.response.headers.get('x-sluice-emulated'), null)
 })
 
+void t.test('a reply from the cache says so too', async (t) => {
+  const routes =
+    '  - { model: gpt-5.6-luna, upstream: openai, cache: { methods: [moderations], ttl_seconds: 60 } }'
+  const gateway = await startGateway(t, { upstreamOptions: CHAT, routes })
+  const client = new OpenAI({ apiKey: gateway.secret, baseURL: gateway.baseUrl, maxRetries: 0 })
+  const judged = async (): Promise<(string | null)[]> => {
+    const asked = client.moderations.create({ model: 'gpt-5.6-luna', input: 'A text.' })
+    const { headers } = await asked.asResponse()
+    return ['x-sluice-cache', 'x-sluice-emulated'].map((name) => headers.get(name))
+  }
+  t.strictSame(await judged(), ['miss', 'chat'])
+  t.strictSame(await judged(), ['hit', 'chat'])
+  const shared = await Promise.all([1, 2, 3].map(() => judged()))
+  t.ok(shared.every(([, emulated]) => emulated === 'chat'))
+})
+
 /** The JSON of a verdict. */
 function verdictText(flagged: readonly string[], score = 0.9): string {
   const categories = Object.fromEntries(CATEGORIES.map((name) => [name, flagged.includes(name)]))

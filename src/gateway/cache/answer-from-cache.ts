@@ -30,6 +30,7 @@ import {
   storedText,
   type CacheResult,
   type RouteCache,
+  type ReplySource,
   type StoredReply,
 } from '../../policy/cache-rules.js'
 import { CacheEntry, ReplyMemory, type EntryOwner } from '../../policy/cache-in-memory.js'
@@ -40,7 +41,7 @@ import type { StartedReply } from '../attempts/attempt.js'
 import { SendResult } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
-import type { Route } from '../phases/choose-route.js'
+import type { Candidate, Route } from '../phases/choose-route.js'
 import { modelAt } from '../routing/router.js'
 import type { Results } from '../phases/phase-results.js'
 import type { Call } from '../phases/receive.js'
@@ -240,10 +241,7 @@ export class Caching {
     if (attempt === null || log === null || replyResult.wasCut === true) return NOT_KEPT
     // A guardrail that failed has not judged the reply.
     if (results.guard?.hasError === true) return NOT_KEPT
-    const { upstream, upstreamCodec, dialect } = attempt.candidate.target
-    const origin = upstreamCodec.stateOrigin ?? dialect
-    const source = { upstream: upstream.config.name, model: attempt.candidate.model, origin }
-    const text = storedText(log, source, cache)
+    const text = storedText(log, sourceOf(attempt.candidate), cache)
     if (text === null) return NOT_KEPT
     const nowMs = Date.now()
     const expiresAtMs = nowMs + cache.ttlSeconds * 1000
@@ -260,6 +258,7 @@ export class Caching {
     const reply = stored === null ? null : encodeStored(keyed, stored)
     if (stored === null || reply === null) return null
     use.result = 'hit'
+    use.emulated = stored.emulated ?? null
     use.ageSeconds = Math.max(0, Math.floor((nowMs - entry.storedAtMs) / 1000))
     use.saved = () => savedBy(keyed, stored)
     this.count(keyed, 'hit')
@@ -285,7 +284,9 @@ export class Caching {
     })
     const log = await orCancelled(shared.begun, x)
     const { events, vectors } = log
-    const stored = { ...sourceOf(keyed), events, vectors, task: log.task }
+    // The candidate that a shared reply is priced by.
+    const stored = { ...sourceOf(keyed.route.candidates[0]), events, vectors, task: log.task }
+    use.emulated = stored.emulated ?? null
     use.saved = () => (log.outcome === 'complete' ? savedBy(keyed, stored) : null)
     if (call.request.stream && log.outcome === 'open') return followed(keyed, log)
     await orCancelled(endOf(log), x)
@@ -408,11 +409,9 @@ function routeOf(content: string, priceVersion: string): string {
   return `${content} ${priceVersion}`
 }
 
-/** The candidate that a shared reply is priced by. */
-function sourceOf({ route }: KeyedRequest): Pick<StoredReply, 'upstream' | 'model' | 'origin'> {
-  const [{ target, model }] = route.candidates
-  const { upstreamCodec, dialect, upstream } = target
-  return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect }
+function sourceOf({ target, model }: Candidate): ReplySource {
+  const { upstreamCodec, dialect, upstream, emulated } = target
+  return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect, emulated }
 }
 
 function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): ReplayClient {
@@ -490,7 +489,10 @@ function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null 
 
 /** The stream of a reply that another request has begun. */
 function followed(keyed: KeyedRequest, log: ReplyLog): StartedReply {
-  const translation = new ReplayedStream(log, clientOf(keyed, { ...sourceOf(keyed), ...NO_REPLY }))
+  const translation = new ReplayedStream(
+    log,
+    clientOf(keyed, { ...sourceOf(keyed.route.candidates[0]), ...NO_REPLY }),
+  )
   const stream = replayOf(keyed, translation)
   let isWaiting = false
   const tick = (): void => {

@@ -24,6 +24,8 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
   const idHeader = call?.clientCodec.envelope.idHeader ?? null
   if (idHeader !== null) headers.push(idHeader, x.id)
   if (cached !== null) headers.push(...cacheHeaders(cached))
+  const emulated = cached?.result === 'hit' ? cached.emulated : (candidate?.target.emulated ?? null)
+  if (emulated !== null) headers.push('x-sluice-emulated', emulated)
   if (cached?.result === 'hit') {
     headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   } else if (candidate !== null) {
