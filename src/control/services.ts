@@ -69,6 +69,8 @@ interface AskedModel {
   readonly hasImages: boolean
   readonly hasTools: boolean
   readonly promptTokens: number
+  /** The bytes of a chat-completions request; null without one. */
+  readonly body: Buffer | null
 }
 
 /** The `keyId` of the playground's ledger entries. */

@@ -377,6 +377,11 @@ export function objectType(fields: Fields): FieldType<JsonObject> {
   return type
 }
 
+/** An object with any members. */
+export const ANY_OBJECT: FieldType<JsonObject> = z
+  .looseObject({}, rule('Send a JSON object.'))
+  .transform((value): JsonObject => objectOf(value))
+
 /** The JSON schema of an object with these fields, for OpenAPI. */
 export function schemaOf(fields: Fields): JsonObject {
   const entries = Object.entries(fields)

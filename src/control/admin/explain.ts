@@ -1,6 +1,7 @@
 /** What the configuration makes of a request for a model, as `sluice explain` prints it. */
 import { LABELS } from '../../accounts/changes/fields.js'
 import {
+  ANY_OBJECT,
   choiceType,
   FLAG,
   numberType,
@@ -9,7 +10,8 @@ import {
   textType,
   type Fields,
 } from '../../accounts/changes/field-types.js'
-import { objectOf } from '../../base/json.js'
+import { invalid } from '../../accounts/changes/refusal.js'
+import { isObject, objectOf } from '../../base/json.js'
 import { OPERATION_NAMES } from '../../formats/chat/operations.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
@@ -32,6 +34,12 @@ const FIELDS: Fields = {
     means: 'The size of its prompt in tokens.',
     default: 0,
   },
+  body: {
+    type: ANY_OBJECT,
+    means:
+      'A chat-completions request; the reply says of each of its fields whether it reaches the first upstream. Not with `operation`.',
+    optional: true,
+  },
 }
 
 export function explainRoutes({ explain }: AdminServices): AdminRoute[] {
@@ -42,7 +50,18 @@ export function explainRoutes({ explain }: AdminServices): AdminRoute[] {
       body: { name: 'Explain', fields: FIELDS },
       replies: { 200: 'Explanation' },
       handle: ({ body }) => {
-        const { model, operation, labels, images, tools, prompt_tokens: tokens } = readFields(FIELDS, body)
+        const {
+          model,
+          operation,
+          labels,
+          images,
+          tools,
+          prompt_tokens: tokens,
+          body: request,
+        } = readFields(FIELDS, body)
+        if (isObject(request) && typeof operation === 'string') {
+          throw invalid('operation', 'A body is that of a chat.', 'Send operation or body, not both.')
+        }
         const json = explain({
           model: textIn(model),
           operation: typeof operation === 'string' ? operation : null,
@@ -52,6 +71,7 @@ export function explainRoutes({ explain }: AdminServices): AdminRoute[] {
           hasImages: images === true,
           hasTools: tools === true,
           promptTokens: Number(tokens),
+          body: isObject(request) ? Buffer.from(JSON.stringify(request)) : null,
         })
         return Promise.resolve({ status: 200, json })
       },

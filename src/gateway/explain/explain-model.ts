@@ -126,12 +126,10 @@ export function explainedJson({ explanation, operation, request }: ExplainedMode
 /** Explains a request under the configuration in force, as JSON without secrets; `operation` by its name. */
 export function explainer(
   snapshot: () => Explaining,
-): (
-  asked: Omit<ExplainedRequest, 'operation' | 'body'> & { readonly operation: string | null },
-) => JsonObject {
+): (asked: Omit<ExplainedRequest, 'operation'> & { readonly operation: string | null }) => JsonObject {
   return ({ operation, ...asked }) => {
     const named = operation === null ? null : operationNamed(operation)
-    const explained = explainModel({ ...asked, operation: named, body: null }, snapshot())
+    const explained = explainModel({ ...asked, operation: named }, snapshot())
     return JSON.parse(jsonWithoutSecrets(explainedJson(explained))) as JsonObject
   }
 }

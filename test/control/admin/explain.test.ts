@@ -18,6 +18,20 @@ void t.test('a request for a model', async (t) => {
   t.match(images.json, { operation: { served_by: 'openai', upstreams: [{ form: 'openai' }] } })
   const none = await ask('POST', '/explain', { body: { model: 'claude-opus-5-5', operation: 'rerank' } })
   t.match(none.json, { operation: { served_by: null, refusal: /serves rerank; anthropic does not/ } })
+  const request = {
+    model: 'claude-opus-5-5',
+    logit_bias: { 50256: -100 },
+    messages: [{ role: 'user', content: 'secret' }],
+  }
+  const file = `${t.testdir({ 'request.json': JSON.stringify(request) })}/request.json`
+  const bodied = await ask('POST', '/explain', { body: { model: 'claude-opus-5-5', body: request } })
+  t.same(bodied.json, await command('claude-opus-5-5', '--body', file))
+  t.match(bodied.json, { request: { fields: [{ path: 'model' }, { path: 'logit_bias', outcome: 'lost' }] } })
+  t.notMatch(bodied.text, 'secret', 'no contents')
+  t.match(await ask('POST', '/explain', { body: { model: 'gpt-5.5', operation: 'images', body: {} } }), {
+    status: 400,
+    json: { field: 'operation' },
+  })
   t.match((await ask('POST', '/explain', { body: { model: 'unrouted' } })).json, { route: null })
   t.notMatch(chat.text, 'emulated"', 'secrets are not in it')
 

@@ -139,7 +139,7 @@ function servedOperation(
   { explain }: Services,
   { operation, model }: { readonly operation: TaskName; readonly model: string },
 ): schema.ExplainReply['operations'] {
-  const plain = { labels: {}, hasImages: false, hasTools: false, promptTokens: 0 }
+  const plain = { labels: {}, hasImages: false, hasTools: false, promptTokens: 0, body: null }
   const { served_by: upstream, upstreams } = objectOf(explain({ ...plain, model, operation })['operation'])
   const serving = arrayOf(upstreams)
     .map(objectOf)
