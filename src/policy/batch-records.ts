@@ -18,17 +18,11 @@ import type { Demand } from '../store/ledger.js'
 import type { FileStore } from './file-store.js'
 
 /** The states that clients see, and those of the gateway: clients see `validating` for `submitting`. */
-type BatchState =
-  | 'creating'
-  | 'validating'
-  | 'submitting'
-  | 'in_progress'
-  | 'finalizing'
-  | 'completed'
-  | 'failed'
-  | 'cancelling'
-  | 'cancelled'
-  | 'expired'
+const STATES = [
+  ...(['creating', 'validating', 'submitting', 'in_progress', 'finalizing'] as const),
+  ...(['completed', 'failed', 'cancelling', 'cancelled', 'expired'] as const),
+]
+type BatchState = (typeof STATES)[number]
 
 /** States without a successor. */
 const ENDED: ReadonlySet<BatchState> = new Set(['completed', 'failed', 'cancelled', 'expired'])
@@ -157,6 +151,8 @@ export function cancellation(batch: Pick<Batch, 'info'>): Partial<BatchInfo> | n
 interface OpenBatch {
   readonly id: string
   readonly accountId: string
+  /** As last noted beside it: enough for counts. */
+  readonly state: BatchState
 }
 
 /** How long a process has the right to work on something without renewing it. */
@@ -180,10 +176,7 @@ export class BatchRecords {
   /** Stores a new batch, and the mark that it has not ended. */
   async create(batch: Batch): Promise<void> {
     const nowMs = Date.now()
-    const { id, accountId, keyId, createdAtMs } = batch
-    const mark = { kind: 'open-batch' as const, id, accountId, keyId, model: '', atMs: createdAtMs, info: '' }
-    const open = { ...mark, expiresAtMs: nowMs + KEPT_MS, value: NO_VALUE }
-    await this.records.put(open, Number.MAX_SAFE_INTEGER, nowMs)
+    await this.records.put(markRecord(batch), Number.MAX_SAFE_INTEGER, nowMs)
     await this.records.put(this.recordOf(batch), Number.MAX_SAFE_INTEGER, nowMs)
   }
 
@@ -192,12 +185,6 @@ export class BatchRecords {
     const record = await this.records.find('batch', id, Date.now())
     if (record === null || (accountId !== null && record.accountId !== accountId)) return null
     return this.batchIn(record)
-  }
-
-  /** The batch without what is encrypted; null if there is none. */
-  async head(id: string): Promise<BatchHead | null> {
-    const [head] = await this.records.list('batch', { id }, Date.now())
-    return head === undefined ? null : headIn(head)
   }
 
   /** The batches of the account without what is encrypted, newest first. */
@@ -242,7 +229,8 @@ export class BatchRecords {
   async open(accountId?: string): Promise<OpenBatch[]> {
     const filter = accountId === undefined ? {} : { accountId }
     const heads = await this.records.list('open-batch', filter, Date.now())
-    return heads.map((head) => ({ id: head.id, accountId: head.accountId }))
+    // A record of an earlier version names no state.
+    return heads.map(({ id, accountId, info }) => ({ id, accountId, state: stateIn(info) ?? 'in_progress' }))
   }
 
   /**
@@ -261,8 +249,17 @@ export class BatchRecords {
       const at = isNew ? { ...batch.info.at, [state]: Date.now() } : batch.info.at
       const changed = { ...batch, info: { ...batch.info, ...edited, at } }
       const next = { ...record, info: JSON.stringify(changed.info) }
-      if (next.info === record.info || (await this.records.replace(next, record.info))) return changed
+      if (next.info === record.info) return changed
+      if (!(await this.records.replace(next, record.info))) continue
+      if (isNew && !hasEnded(changed)) await this.note(changed)
+      return changed
     }
+  }
+
+  /** Notes the state beside the mark, unless it was removed or changed meanwhile. */
+  private async note(batch: Batch): Promise<void> {
+    const [head] = await this.records.list('open-batch', { id: batch.id }, Date.now())
+    if (head !== undefined) await this.records.replace(markRecord(batch), head.info)
   }
 
   /** Removes the mark of a batch that has ended, and its lease. */
@@ -320,6 +317,26 @@ function headIn(record: Omit<RecordHead, 'bytes'>): BatchHead {
   const { id, accountId, keyId, atMs, expiresAtMs, info } = record
   // `BatchRecords` alone writes records of this kind.
   return { id, accountId, keyId, createdAtMs: atMs, expiresAtMs, info: JSON.parse(info) as BatchInfo }
+}
+
+/** The mark of a batch that has not ended. */
+function markRecord({ id, accountId, keyId, createdAtMs: atMs, info: { state } }: Batch): SealedRecord {
+  const expiresAtMs = Date.now() + KEPT_MS
+  return {
+    kind: 'open-batch',
+    id,
+    accountId,
+    keyId,
+    model: '',
+    atMs,
+    expiresAtMs,
+    info: state,
+    value: NO_VALUE,
+  }
+}
+
+function stateIn(text: string): BatchState | undefined {
+  return STATES.find((state) => state === text)
 }
 
 function leaseRecord(id: string, info: string): SealedRecord {
