@@ -25,7 +25,14 @@ import { Intake } from '../phases/receive.js'
 import { bodyMembers, mayBeInBody } from './body-values.js'
 import { NativeAttempt, openBody } from './native-attempt.js'
 import { chargeBatch, planBatch, releaseBatch, type BatchFacts, type ReadResults } from './batches.js'
-import { admitNative, nativePlace, openNative, NativeDelivery, type NativeCall } from './admit-native.js'
+import {
+  admitNative,
+  nativePlace,
+  openNative,
+  NativeDelivery,
+  type NativeCall,
+  type NativePlace,
+} from './admit-native.js'
 import { headersForReading } from './native-headers.js'
 import { judgeNative } from './judge-native.js'
 import { guardObjects } from './check-objects.js'
@@ -67,10 +74,8 @@ export async function serveNative(
 ): Promise<void> {
   const { identity: authorized } = authenticated
   const clientRequestId = results.identified?.clientRequestId ?? null
-  const dialect = results.identified?.dialect ?? null
-  const isOfClients = dialect !== null && isAtUpstream(dialect)
-  const place = isOfClients ? filesPlace(x, dialect) : nativePlace(x, authorized)
-  const { target } = place
+  const place = placeOf(x, authorized, results)
+  const { target, isOfClients } = place
   const usual = { defaults: null, isFallback: false, latency: null, canary: null }
   const candidate = { target, model: '', ...usual }
   results.route = { candidates: [candidate], tookMs: null }
@@ -118,8 +123,7 @@ export async function serveNative(
     const { metrics, log } = services
     const unjudged = { call, body: guarded.body, reply: null }
     const judging = { call, body: guarded.body, identity, results, metrics, log, held }
-    const isJudged = client === null && !isOfClients
-    const judged = isJudged ? ((await judgeNative(x, judging)) ?? unjudged) : unjudged
+    const judged = (client === null && !isOfClients ? await judgeNative(x, judging) : null) ?? unjudged
     const { call: signed, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
     const { reply, guard } = { reply: judged.reply, guard: results.guard }
@@ -143,6 +147,12 @@ export async function serveNative(
       arriving.destroy()
     }
   }
+}
+
+/** Where the request goes: by the operator's rules, or as a file of a vendor's client. */
+function placeOf(x: Exchange, identity: Identity, { identified }: Results): NativePlace {
+  const dialect = identified?.dialect ?? null
+  return dialect !== null && isAtUpstream(dialect) ? filesPlace(x, dialect) : nativePlace(x, identity)
 }
 
 /** The identity with the values of dimensions in the body, and the body to send. */

@@ -1,6 +1,6 @@
 /**
- * Files of Anthropic's and Google's clients, at the vendors' own paths: they pass to an upstream of the vendor
- * like native requests, whose accounts own what they made.
+ * Files of Anthropic's and Google's clients, at the vendors' own paths: they pass to an upstream of the
+ * vendor like native requests, whose accounts own what they made.
  */
 import { GatewayError } from '../../errors.js'
 import type { DialectName } from '../../formats/dialect.js'

@@ -1,6 +1,6 @@
 /**
- * Goal: counting open batches by their state reads no batch: one list has the states, which follow each change,
- * and a batch that has ended leaves it.
+ * Goal: counting open batches by their state reads no batch: one list has the states, which follow each
+ * change, and a batch that has ended leaves it.
  * Method: records in both stores, with a count of what is read.
  */
 import t from 'tap'
