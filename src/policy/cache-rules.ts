@@ -89,7 +89,7 @@ export interface StoredReply {
   readonly emulated?: string | null
 }
 
-/** Where a reply came from. */
+/** The origin of a reply. */
 export type ReplySource = Pick<StoredReply, 'upstream' | 'model' | 'origin' | 'emulated'>
 
 /** The text of a finished reply for the cache; null if the reply must not be stored. */

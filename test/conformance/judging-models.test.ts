@@ -54,7 +54,7 @@ void t.test('chat models of each format', async (t) => {
   t.equal(chat.response.headers.get('x-sluice-emulated'), null)
 })
 
-void t.test('a reply from the cache says so too', async (t) => {
+void t.test('a reply from the cache has the header, too', async (t) => {
   const routes =
     '  - { model: gpt-5.6-luna, upstream: openai, cache: { methods: [moderations], ttl_seconds: 60 } }'
   const gateway = await startGateway(t, { upstreamOptions: CHAT, routes })

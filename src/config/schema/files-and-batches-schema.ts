@@ -38,12 +38,12 @@ export const filesSchema = z
     upstream_anthropic: name
       .optional()
       .describe(
-        'Where `/v1/files` of clients with `anthropic-version` goes: an upstream with `dialect: anthropic`, of no cloud. Default: the only one of this file.',
+        'The upstream for `/v1/files` of clients with `anthropic-version`: one with `dialect: anthropic`, of no cloud. Default: the only one of this file.',
       ),
     upstream_gemini: name
       .optional()
       .describe(
-        'Where `/v1beta/files` and `/upload/v1beta/files` go: an upstream with `dialect: gemini`, of no cloud. Default: the only one of this file.',
+        'The upstream for `/v1beta/files` and `/upload/v1beta/files`: one with `dialect: gemini`, of no cloud. Default: the only one of this file.',
       ),
   })
   .describe(

@@ -37,7 +37,7 @@ const FIELDS: Fields = {
   body: {
     type: ANY_OBJECT,
     means:
-      'A chat-completions request; the reply says of each of its fields whether it reaches the first upstream. Not with `operation`.',
+      'A chat-completions request; the reply has for each of its fields whether it reaches the first upstream. Not with `operation`.',
     optional: true,
   },
 }

@@ -40,7 +40,7 @@ export interface NativeCall extends NativePlace {
   readonly replied: (status: number, headers: IncomingHttpHeaders) => void
 }
 
-/** Where a request goes, and by which rules. */
+/** The target of a request, and the rules for it. */
 export interface NativePlace {
   readonly target: Target
   /** The path at the upstream, decoded. */

@@ -149,7 +149,7 @@ export async function serveNative(
   }
 }
 
-/** Where the request goes: by the operator's rules, or as a file of a vendor's client. */
+/** The target by the operator's rules, or that of files of a vendor's clients. */
 function placeOf(x: Exchange, identity: Identity, { identified }: Results): NativePlace {
   const dialect = identified?.dialect ?? null
   return dialect !== null && isAtUpstream(dialect) ? filesPlace(x, dialect) : nativePlace(x, identity)
