@@ -221,9 +221,9 @@ function configText(emulator: Emulator, { port, opsPort, escrowFile }: ConfigPar
 server: { host: 127.0.0.1, port: ${port}, ops_port: ${opsPort}, workers: 1, drain_ms: 2000 }
 store: sqlite:./data/sluice.db
 upstreams: # the built-in emulator, as three providers and three clouds
-  openai: { dialect: openai, base_url: ${openai}, api_key: emulated, operations: { batch: queue, rerank: cohere-v1 } }
-  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated, operations: { batch: queue } }
-  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated, operations: { batch: queue } }
+  openai: { dialect: openai, base_url: ${openai}, api_key: emulated, operations: { rerank: cohere-v1 } }
+  anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: emulated }
+  google: { dialect: gemini, base_url: ${gemini}, api_key: emulated }
   # the same models at the clouds, with identities that the emulator verifies
   bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, base_url: ${origin}, auth: { aws: { access_key_id: ${keyId}, secret_access_key: ${secret} } } }
   vertex: { platform: vertex, dialect: gemini, project: emulated, location: global, base_url: ${origin}, auth: { google: { credentials_file: ${GOOGLE_FILE} } } }
@@ -251,7 +251,8 @@ routes:
   - { prefix: gemini-, upstream: google }
 models: models.yaml
 escrow: { key: '\${file:${escrowFile}}' }
-files: { to: ./data/files } # for batches, whose lines the gateway sends one by one
+files: { to: ./data/files } # for batches and files
+batches: { poll_seconds: 1 }
 ${ADDED_LATER}plans:
   starter: { price_usd: 20, max_keys: 5 }
   pro: { price_usd: 50, max_keys: 20 }

@@ -23,11 +23,17 @@ type Env = Readonly<Record<string, string>>
 
 /** The environment of a program that talks to a new gateway. */
 async function environment(t: Test): Promise<Env> {
-  const routes = ['tts-', 'whisper-', 'omni-moderation-']
+  const routes = ['tts-', 'whisper-', 'omni-moderation-', 'rerank-']
     .map((prefix) => `  - { prefix: ${prefix}, upstream: openai }`)
     .join('\n')
-  const more = 'escrow: { key: 0Zk9xQ2vLw8RmT5yBn7CdF4gHj6Kp3Sa }\nfiles: { to: ./files }'
-  const gateway = await startGateway(t, { more, routes, upstreamOptions: 'operations: { batch: queue }' })
+  const more = `escrow: { key: 0Zk9xQ2vLw8RmT5yBn7CdF4gHj6Kp3Sa }
+files: { to: ./files }
+batches: { poll_seconds: 0.2 }`
+  const gateway = await startGateway(t, {
+    more,
+    routes,
+    upstreamOptions: 'operations: { rerank: cohere-v1 }',
+  })
   return { SLUICE_URL: gateway.origin, SLUICE_KEY: gateway.secret }
 }
 
@@ -58,7 +64,10 @@ function printed(program: string): RegExp {
       return /"b64_json"/
     case 'speech':
       return /^\s*\d{3,}\s*$/
+    case 'rerank':
+      return /"relevance_score"/
     case 'transcriptions':
+    case 'translations':
       return /"text"/
     case 'moderations':
       return /"flagged"/
