@@ -332,8 +332,10 @@ async function runVerify({ store, engine, terminal }: ArchiveSession, flags: Ver
   }
   if (json) terminal.out(JSON.stringify(repaired === null ? result : { ...result, repaired }))
   else {
-    for (const { start, account_id: account, key_id: key, model, of, entries, sums } of result.different) {
-      terminal.out(`${start} ${account} ${key} ${model}: ${of} of entries ${entries}, of sums ${sums}`)
+    for (const { start, account_id, key_id, model, of, entries, sums, ...more } of result.different) {
+      const named = Object.entries(more).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+      const names = [start, account_id, key_id, model, ...named]
+      terminal.out(`${names.join(' ')}: ${of} of entries ${entries}, of sums ${sums}`)
     }
     const verdict = result.different.length === 0 ? 'equal' : `${result.different.length} differences`
     terminal.out(`${result.hours} hours of ${result.accounts} accounts: ${verdict}`)

@@ -80,7 +80,8 @@ export function withoutReplaced(cells: readonly CellRow[], replaced: readonly Js
   })
 }
 
-function dimensionsOf(is: Expressions): string {
+/** The dimensions of entries, `d_NAME` in the order of `DIMENSIONS`. */
+export function dimensionsOf(is: Expressions): string {
   const expressions: Readonly<Record<string, string>> = {
     shadow: `CASE WHEN ${is.plain('shadow_of')} <> '' THEN ${is.plain('upstream')} ELSE '' END`,
   }

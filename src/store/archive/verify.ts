@@ -3,16 +3,19 @@
  * entries of the store with those of the archive.
  */
 import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
-import { arrayOf, type JsonObject } from '../../base/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { ArchiveProgress } from '../archive-feed.js'
 import type { Store } from '../store.js'
 import { Sql, type ArchiveEngine } from './archive-engine.js'
-import { numberIn, rowsOfEntries, textIn, type ArchiveRow } from './columns.js'
+import { DIMENSIONS, FIGURES, numberIn, rowsOfEntries, textIn } from './columns.js'
 import { leftOut } from './read-entries.js'
 import { isCommitted } from './read-sums.js'
+import { dimensionsOf, figureExpressions } from './seal-hours.js'
 
 const COMPARED = ['requests', 'tokens', 'cost_nano_usd'] as const
+/** The dimensions that are named besides, if the figures differ in them alone. */
+const MORE = DIMENSIONS.filter((name) => !['account_id', 'key_id', 'model'].includes(name))
 /** More differences are not listed. */
 const MOST_LISTED = 1_000
 const AT_ONCE = 500
@@ -22,7 +25,8 @@ interface Difference extends JsonObject {
   account_id: string
   key_id: string
   model: string
-  of: (typeof COMPARED)[number]
+  /** `requests`, `tokens` or `cost_nano_usd`; another figure if these are equal. */
+  of: string
   entries: string
   sums: string
 }
@@ -34,7 +38,14 @@ interface Verified {
   readonly different: readonly Difference[]
 }
 
-type Figures = Readonly<Record<(typeof COMPARED)[number], string>>
+/** A cell: the figures in the order of `FIGURES`. */
+interface Cell {
+  readonly startMs: number
+  /** By the names of `DIMENSIONS`. */
+  readonly of: ReadonlyMap<string, string>
+  readonly entries: bigint[]
+  readonly sums: bigint[]
+}
 
 /** Compares the hours whose sums have moved. */
 export async function verifyHours(
@@ -52,22 +63,16 @@ export async function verifyHours(
   const last = Math.min(progress.sumsToMs, Math.ceil(toMs / HOUR_MS) * HOUR_MS)
   for (let day = first; day < last; day += DAY_MS) {
     const range = { fromMs: day, toMs: Math.min(last, day + DAY_MS) }
-    const [entries, sums] = [
-      await figuresOfEntries(engine, range, progress),
-      await figuresOfSums(engine, range, progress),
-    ]
-    for (const name of new Set([...entries.keys(), ...sums.keys()])) {
-      const [startMs, account, key, model] = partsOf(name)
-      accounts.add(account)
+    for (const cells of byKeyAndModel(await cellsOf(engine, range, progress))) {
+      const [first] = cells
+      if (first === undefined) continue
+      const { startMs, of } = first
+      accounts.add(textOf(of, 'account_id'))
       hours.add(startMs)
-      for (const of of COMPARED) {
-        const [counted, summed] = [entries.get(name)?.[of] ?? '0', sums.get(name)?.[of] ?? '0']
-        if (counted === summed || different.length >= MOST_LISTED) continue
-        const start = new Date(startMs).toISOString()
-        different.push({ start, account_id: account, key_id: key, model, of, entries: counted, sums: summed })
-      }
+      different.push(...differencesIn(cells))
     }
   }
+  different.splice(MOST_LISTED)
   return { hours: hours.size, accounts: accounts.size, different }
 }
 
@@ -76,26 +81,45 @@ interface Range {
   readonly toMs: number
 }
 
-async function figuresOfEntries(engine: ArchiveEngine, { fromMs, toMs }: Range, progress: ArchiveProgress) {
+/** The cells of a range, with what the entries and the sums have. */
+async function cellsOf(engine: ArchiveEngine, range: Range, progress: ArchiveProgress): Promise<Cell[]> {
+  const cells = new Map<string, Cell>()
+  for (const of of ['entries', 'sums'] as const) {
+    const read = of === 'entries' ? readEntries : readSums
+    for (const row of await read(engine, range, progress)) {
+      const values = DIMENSIONS.map((name) => textIn(row, `d_${name}`))
+      const startMs = numberIn(row, 'start_ms')
+      const name = JSON.stringify([startMs, ...values])
+      const known: Cell = cells.get(name) ?? {
+        ...{ startMs, of: new Map(DIMENSIONS.map((dimension, at) => [dimension, values[at] ?? ''])) },
+        ...{ entries: [], sums: [] },
+      }
+      known[of].push(...textIn(row, 'figures').split(',').map(BigInt))
+      cells.set(name, known)
+    }
+  }
+  return [...cells.values()]
+}
+
+function readEntries(engine: ArchiveEngine, { fromMs, toMs }: Range, progress: ArchiveProgress) {
   const { is } = engine
   const sql = new Sql(is)
   const conditions = [
     `at >= ${sql.time(fromMs)}`,
     `at < ${sql.time(toMs)}`,
     `batch <= ${sql.number(progress.confirmed)}`,
+    ...leftOut(sql, progress.erased),
   ]
-  const rows = await engine.query(
-    `SELECT ${is.millis(is.hourOf('at'))} AS start_ms, account_id AS d_account, key_id AS d_key, model AS d_model,
-       count(*) AS f_requests, coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) AS f_tokens,
-       coalesce(sum(cost_nano_usd), 0) AS f_cost_nano_usd
-     FROM ${is.entries} WHERE ${[...conditions, ...leftOut(sql, progress.erased)].join(' AND ')} GROUP BY 1, 2, 3, 4`,
+  return engine.query(
+    `SELECT ${is.millis(is.hourOf('at'))} AS start_ms, ${dimensionsOf(is)},
+       ${is.numbersText(figureExpressions(is))} AS figures
+     FROM ${is.entries} WHERE ${conditions.join(' AND ')} GROUP BY 1, ${DIMENSIONS.map((_, at) => at + 2).join(', ')}`,
     sql.parameters,
   )
-  return byName(rows)
 }
 
 /** Sums of erased accounts stay, and are not compared. */
-async function figuresOfSums(engine: ArchiveEngine, { fromMs, toMs }: Range, progress: ArchiveProgress) {
+function readSums(engine: ArchiveEngine, { fromMs, toMs }: Range, progress: ArchiveProgress) {
   const { is } = engine
   const sql = new Sql(is)
   const conditions = [
@@ -106,36 +130,65 @@ async function figuresOfSums(engine: ArchiveEngine, { fromMs, toMs }: Range, pro
       return `NOT (account_id = ${sql.text(accountId)} AND start < ${sql.time(untilMs)})`
     }),
   ]
-  const rows = await engine.query(
-    `SELECT ${is.millis('start')} AS start_ms, account_id AS d_account, key_id AS d_key, model AS d_model,
-       sum(requests) AS f_requests, sum(input_tokens + output_tokens) AS f_tokens, sum(cost_nano_usd) AS f_cost_nano_usd
-     FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY 1, 2, 3, 4`,
+  return engine.query(
+    `SELECT ${is.millis('start')} AS start_ms, ${DIMENSIONS.map((name) => `${name} AS d_${name}`).join(', ')},
+       ${is.numbersText(FIGURES.map((name) => `sum(${name})`))} AS figures
+     FROM ${is.hours} WHERE ${conditions.join(' AND ')} GROUP BY 1, ${DIMENSIONS.map((_, at) => at + 2).join(', ')}`,
     sql.parameters,
   )
-  return byName(rows)
 }
 
-function byName(rows: readonly ArchiveRow[]): Map<string, Figures> {
-  return new Map(
-    rows.map((row) => {
-      const name = JSON.stringify([
-        numberIn(row, 'start_ms'),
-        ...['account', 'key', 'model'].map((part) => textIn(row, `d_${part}`)),
-      ])
-      const figure = (of: string) => BigInt(textIn(row, `f_${of}`) || '0').toString()
-      return [
-        name,
-        { requests: figure('requests'), tokens: figure('tokens'), cost_nano_usd: figure('cost_nano_usd') },
-      ]
-    }),
-  )
+function byKeyAndModel(cells: readonly Cell[]): Iterable<readonly Cell[]> {
+  const groups = new Map<string, Cell[]>()
+  for (const cell of cells) {
+    const { startMs, of } = cell
+    const name = JSON.stringify([startMs, of.get('account_id'), of.get('key_id'), of.get('model')])
+    const known = groups.get(name)
+    if (known === undefined) groups.set(name, [cell])
+    else known.push(cell)
+  }
+  return groups.values()
 }
 
-function partsOf(name: string): [startMs: number, account: string, key: string, model: string] {
-  const value: unknown = JSON.parse(name)
-  const [startMs, account, key, model] = arrayOf(value)
-  const text = (part: unknown) => (typeof part === 'string' ? part : '')
-  return [Number(startMs), text(account), text(key), text(model)]
+/** The differences of an hour, a key and a model: of the totals, else of each cell, else of more figures. */
+function differencesIn(cells: readonly Cell[]): Difference[] {
+  const all = differencesOf(cells, COMPARED, [])
+  if (all.length > 0) return all
+  const each = cells.flatMap((cell) => differencesOf([cell], COMPARED, MORE))
+  return each.length > 0 ? each : differencesOf(cells, FIGURES, [])
+}
+
+function differencesOf(
+  cells: readonly Cell[],
+  figures: readonly Compared[],
+  named: readonly string[],
+): Difference[] {
+  const [first] = cells
+  if (first === undefined) return []
+  const { startMs, of } = first
+  return figures.flatMap((figure): Difference[] => {
+    const [entries, sums] = [totalOf(cells, 'entries', figure), totalOf(cells, 'sums', figure)]
+    if (entries === sums) return []
+    const difference = {
+      ...{ start: new Date(startMs).toISOString(), account_id: textOf(of, 'account_id') },
+      ...{ key_id: textOf(of, 'key_id'), model: textOf(of, 'model'), of: figure },
+      ...{ entries: String(entries), sums: String(sums) },
+    }
+    return [{ ...difference, ...Object.fromEntries(named.map((name) => [name, textOf(of, name)])) }]
+  })
+}
+
+type Compared = (typeof COMPARED)[number] | (typeof FIGURES)[number]
+
+function totalOf(cells: readonly Cell[], of: 'entries' | 'sums', figure: Compared): bigint {
+  const parts = figure === 'tokens' ? (['input_tokens', 'output_tokens'] as const) : [figure]
+  let total = 0n
+  for (const cell of cells) for (const part of parts) total += cell[of][FIGURES.indexOf(part)] ?? 0n
+  return total
+}
+
+function textOf(of: Cell['of'], name: string): string {
+  return of.get(name) ?? ''
 }
 
 /** Writes entries again that the store has and the archive lacks; their number. Sums do not change. */
