@@ -97,7 +97,31 @@ const INLINE_PDF: Case['sent'] = {
   ],
 }
 
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'latin1').toString('base64')
+const INLINE_PNG: Case['sent'] = {
+  'openai-chat': [{ type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}` } }],
+  'openai-responses': [{ type: 'input_image', image_url: `data:image/png;base64,${PNG}` }],
+  anthropic: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: PNG } }],
+  gemini: [{ inlineData: { mimeType: 'image/png', data: PNG } }],
+  converse: [{ image: { format: 'png', source: { bytes: PNG } } }],
+}
+
 const CASES: readonly Case[] = [
+  {
+    name: 'an image as base64 alone',
+    client: chat({ type: 'image_url', image_url: { url: PNG } }),
+    sent: INLINE_PNG,
+  },
+  {
+    name: 'an image as base64 alone in Responses',
+    client: responses({ type: 'input_image', image_url: PNG }),
+    sent: INLINE_PNG,
+  },
+  {
+    name: 'an image in the form of chat completions in Responses',
+    client: responses({ type: 'input_image', image_url: { url: `data:image/png;base64,${PNG}` } }),
+    sent: INLINE_PNG,
+  },
   {
     name: 'video_url, inline',
     client: chat({ type: 'video_url', video_url: { url: DATA_VIDEO } }),

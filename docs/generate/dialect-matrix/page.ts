@@ -95,7 +95,10 @@ Clients of chat completions and Responses may also send \`video_url\`, \`input_v
 Bedrock Converse read video and sound inline, chat completions of vendors other than OpenAI read \`video_url\`, and Gemini reads
 videos of YouTube by URL. OpenAI Responses gets them as files, Anthropic files by URL as documents, and the vendor judges. For other URLs
 see [\`fetch_media\`](configuration.md#fetch_media); the rest is answered 400 \`untranslatable\`.
-Data of the type \`application/octet-stream\` has the type that its name or its first bytes show.
+Data of the type \`application/octet-stream\` has the type that its name or its first bytes show, and so does an image as base64 alone.
+
+Members of parts and tools that no format in common has (\`video_url.fps\`, \`image_url.min_pixels\`, \`videoMetadata\`) are lost: \`x-sluice-lost\`
+names them by their path, \`messages.video_url.fps\`. Empty ones, \`false\` and \`auto\` do not count.
 `
 
 const REPLIES_INTRODUCTION = `

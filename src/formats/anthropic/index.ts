@@ -17,9 +17,32 @@ import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { decodeReply, newDecoder } from './upstream/decode-reply.js'
 import { BINDING_BETA } from '../wire/claude-thinking.js'
+import { read, type ReadMembers } from '../wire/unread-members.js'
 import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
 import { VERSION, VERSION_WITH_SAMPLING } from './constants.js'
 import { FIELDS } from './fields.js'
+
+const TEXT = read('type text citations cache_control')
+const SOURCE = read('type media_type data url file_id', { content: true })
+const IMAGE = read('type cache_control', { source: SOURCE })
+const DOCUMENT = read('type title context citations cache_control', { source: SOURCE })
+/** Results of searches are text, and other blocks are Anthropic's. */
+const IN_RESULTS = { text: TEXT, image: IMAGE, document: DOCUMENT }
+const RESULT = read('type tool_use_id is_error cache_control', { content: { types: IN_RESULTS } })
+const CALL = read('type id name input caller cache_control')
+const CONTENT = { types: { ...IN_RESULTS, tool_use: CALL, tool_result: RESULT } }
+const TOOL = `type name description input_schema cache_control strict
+  allowed_callers defer_loading eager_input_streaming input_examples max_characters`
+const CUSTOM = read(TOOL.replace(/\s+/g, ' '))
+
+const READ: ReadMembers = {
+  isOpen: true,
+  members: {
+    system: { types: { text: TEXT } },
+    messages: { isOpen: true, members: { content: CONTENT } },
+    tools: { types: { custom: CUSTOM }, untyped: CUSTOM },
+  },
+}
 
 const VENDOR_RULES: VendorRules = {
   members: new Set([
@@ -33,6 +56,7 @@ const VENDOR_RULES: VendorRules = {
   message: /^messages\[\d+\]/,
   textPart: (text) => ({ type: 'text', text }),
   textMessage: (content) => ({ role: 'user', content }),
+  read: READ,
 }
 
 const clientCodec: ClientCodec = {

@@ -14,7 +14,26 @@ import { tokenCounter, target } from './upstream/request-path.js'
 import { decodeError } from './upstream/decode-error.js'
 import { readsUrl } from './upstream/encode-messages.js'
 import { encodeRequest } from './upstream/encode-request.js'
+import { read, type ReadMembers } from '../wire/unread-members.js'
 import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
+
+const PART: ReadMembers = {
+  inBothCases: true,
+  members: {
+    ...read('text thought thoughtSignature executableCode codeExecutionResult toolCall toolResponse').members,
+    inlineData: { ...read('mimeType data displayName'), inBothCases: true },
+    fileData: { ...read('mimeType fileUri displayName'), inBothCases: true },
+    functionCall: read('id name args'),
+    functionResponse: read('id name response parts'),
+  },
+}
+const CONTENT: ReadMembers = { isOpen: true, members: { parts: PART } }
+
+const READ: ReadMembers = {
+  isOpen: true,
+  inBothCases: true,
+  members: { contents: CONTENT, systemInstruction: CONTENT },
+}
 
 const VENDOR_RULES: VendorRules = {
   members: new Set([
@@ -34,6 +53,7 @@ const VENDOR_RULES: VendorRules = {
   message: /^contents\[\d+\]/,
   textPart: (text) => ({ text }),
   textMessage: (text) => ({ role: 'user', parts: [{ text }] }),
+  read: READ,
 }
 
 export const clientCodec: ClientCodec = {

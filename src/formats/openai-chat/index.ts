@@ -10,8 +10,36 @@ import { encodeChoices, encodeReply } from './client/encode-reply.js'
 import { replyLossOf } from '../wire/reply-losses.js'
 import { decodeRequest } from './client/decode-request.js'
 import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
+import { read, type ReadMembers } from '../wire/unread-members.js'
 import { FIELDS } from './fields.js'
 import { ChunkEncoder } from './client/encode-stream.js'
+
+const MARKS = 'type cache_control prompt_cache_breakpoint'
+const URL = read('url')
+const CONTENT = {
+  types: {
+    text: read(`${MARKS} text`),
+    refusal: read(`${MARKS} refusal`),
+    image_url: read(MARKS, { image_url: read('url detail') }),
+    input_audio: read(MARKS, { input_audio: read('data format') }),
+    file: read(MARKS, { file: read('file_data file_id file_url filename') }),
+    audio_url: read(MARKS, { audio_url: URL }),
+    input_video: read(MARKS, { video_url: URL }),
+    video_url: read(MARKS, { video_url: URL }),
+  },
+}
+const FUNCTION = read('name description parameters strict')
+const TOOLS = {
+  types: {
+    function: read('type cache_control', { function: FUNCTION }),
+    custom: read('type cache_control', { custom: read('name description format') }),
+  },
+}
+
+const READ: ReadMembers = {
+  isOpen: true,
+  members: { messages: { isOpen: true, members: { content: CONTENT } }, tools: TOOLS },
+}
 
 const VENDOR_RULES: VendorRules = {
   members: new Set([
@@ -27,6 +55,7 @@ const VENDOR_RULES: VendorRules = {
   message: /^messages\[\d+\]/,
   textPart: (text) => ({ type: 'text', text }),
   textMessage: (content) => ({ role: 'user', content }),
+  read: READ,
 }
 
 export const clientCodec: ClientCodec = {

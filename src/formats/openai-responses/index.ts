@@ -13,7 +13,34 @@ import { storage } from './client/expand-references.js'
 import { edits, EventWatcher, replyFacts } from './passthrough.js'
 import { tokenCounter, encodeRequest, streamsWhole } from './upstream/encode-request.js'
 import { decodeReply, EventDecoder } from './upstream/decode-reply.js'
+import { read, type ReadMembers } from '../wire/unread-members.js'
 import { decodeForVendor, type VendorRules } from '../wire/vendor-rules.js'
+
+const MARKS = 'type cache_control prompt_cache_breakpoint'
+const URL = read('url')
+const PARTS = {
+  types: {
+    input_text: read(`${MARKS} text`),
+    text: read(`${MARKS} text`),
+    output_text: read(`${MARKS} text annotations logprobs`),
+    refusal: read(`${MARKS} refusal`),
+    input_image: read(`${MARKS} image_url file_id detail`),
+    input_file: read(`${MARKS} file_data file_id file_url filename`),
+    input_audio: read(MARKS, { input_audio: read('data format') }),
+    audio_url: read(MARKS, { audio_url: URL }),
+    input_video: read(MARKS, { video_url: URL }),
+    video_url: read(MARKS, { video_url: URL }),
+  },
+}
+const FUNCTION = read('type name description parameters strict cache_control defer_loading')
+
+const READ: ReadMembers = {
+  isOpen: true,
+  members: {
+    input: { isOpen: true, members: { content: PARTS, output: PARTS } },
+    tools: { types: { function: FUNCTION } },
+  },
+}
 
 const VENDOR_RULES: VendorRules = {
   members: new Set([
@@ -29,6 +56,7 @@ const VENDOR_RULES: VendorRules = {
   message: /^input\[\d+\]/,
   textPart: (text) => ({ type: 'input_text', text }),
   textMessage: (content) => ({ role: 'user', content }),
+  read: READ,
 }
 
 /** The format for clients. */

@@ -7,6 +7,7 @@ import { GatewayError } from '../../errors.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { addHosted, addUnseen, hostedTool } from '../chat/hosted-tools.js'
 import type { ChatRequest, NativeField } from '../chat/request.js'
+import { unreadMembers, type ReadMembers } from './unread-members.js'
 
 /** What a vendor judges in a format. */
 export interface VendorRules {
@@ -24,6 +25,8 @@ export interface VendorRules {
   readonly message: RegExp
   readonly textPart: (text: string) => JsonObject
   readonly textMessage: (text: string) => JsonObject
+  /** The members of parts and tools that are read; others are lost in a translation. */
+  readonly read: ReadMembers
 }
 
 /** Broken rules of one request; a further one is the error. */
@@ -52,6 +55,8 @@ export function decodeForVendor(
     try {
       const request = decode(rest)
       if (broken.length > 0) note(request, broken, cuts)
+      const unread = unreadMembers(rest, rules.read)
+      if (unread.length > 0) request.native = [...(request.native ?? []), ...unread.map((path) => ({ path }))]
       return request
     } catch (error) {
       const field = judged(error, rules)

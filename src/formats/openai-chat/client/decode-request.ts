@@ -560,11 +560,12 @@ function decodeImage(item: JsonObject, path: string): Extract<UserPart, { type: 
   const at = `${path}.image_url`
   const value = item['image_url']
   // Mistral's clients send the URL itself in place of an object (recorded).
-  if (typeof value === 'string') return { type: 'image', source: decodeMediaUrl(value, at) }
+  if (typeof value === 'string') return { type: 'image', source: decodeFileData(value, at, undefined) }
   const inner = object(value, at)
   const part: Extract<UserPart, { type: 'image' }> = {
     type: 'image',
-    source: decodeMediaUrl(string(inner['url'], `${at}.url`), `${at}.url`),
+    // Clients of Ollama and LM Studio send base64 alone.
+    source: decodeFileData(string(inner['url'], `${at}.url`), `${at}.url`, undefined),
   }
   if (given(inner['detail'])) {
     part.detail = oneOf(inner['detail'], `${at}.detail`, ['auto', 'low', 'high', 'original'])

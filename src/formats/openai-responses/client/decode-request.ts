@@ -571,11 +571,12 @@ function assistantParts(value: Content, path: string): TextPart[] {
 /** An `input_image` part. */
 function decodeImage(item: JsonObject, path: string): ImagePart {
   const { image_url: url, file_id: id, detail } = item
+  const at = `${path}.image_url`
   if (!given(url) && !given(id)) refuse(path, 'must have image_url or file_id')
   const part: ImagePart = {
     type: 'image',
     source: given(url)
-      ? decodeMediaUrl(string(url, `${path}.image_url`), `${path}.image_url`)
+      ? decodeFileData(string(isObject(url) ? url['url'] : url, at), at, undefined)
       : { kind: 'file-id', id: text(id, `${path}.file_id`, MAX_ID) },
   }
   if (given(detail)) {
