@@ -75,6 +75,8 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/process/demo.test': ['src/cli/demo.ts'],
   'test/process/generations.test': ['src/config/generations/', 'src/process/'],
   'test/process/life-cycle/': ['src/process/'],
+  'test/process/gateway/fleet.test': ['src/process/', 'src/config/generations/'],
+  'test/process/gateway/memory.test': ['src/gateway/', 'src/http/', 'src/formats/'],
   'test/process/gateway/masked-bodies.test': ['src/policy/', 'src/gateway/phases/judge.ts'],
   'test/process/gateway/overload.test': ['src/gateway/overload.ts', 'src/process/'],
   'test/process/gateway/webhooks.test': ['src/observe/', 'src/process/'],

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sluiceHere } from '../../cli/session.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { fileText, get, run, startServe, until, type Served } from '../program.js'
 
@@ -67,10 +68,11 @@ void t.test('without Redis no fleet is reported', async (t) => {
   t.match(JSON.parse((await served.ops('/readyz')).text), { checks: { fleet: 'ok' } })
 })
 
-for (const [name, skip] of [
+const STORES = [
   ['SQLite', false],
   ['Redis', redisMissing()],
-] as const) {
+] as const
+for (const [name, skip] of ofToday(STORES, STORES.length)) {
   void t.test(`${name}: entries, log lines and rollbacks name the gateway`, { skip }, async (t) => {
     const redis = name === 'Redis' ? { store: `${(await startRedis(t)).url()}?timeout_ms=2000` } : {}
     const server = `${WORKERS}, name: "\${GATEWAY_NAME}", admin_token: ${TOKEN}`

@@ -2,7 +2,7 @@
  * Goal: large bodies that a guardrail masks do not exhaust the memory of a process: each is served, or
  * refused because the bodies of requests need too much memory.
  * Method: the real program with a heap of 700 MB, and eight bodies of 7.5 MB of several accounts at once:
- * each day one format for each text, the long suite all.
+ * each day two pairs of a text and a format, the long suite all.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -17,6 +17,8 @@ const MASKED: readonly (readonly [name: string, model: string, unit: string])[] 
   ['matches in two bytes a letter', 'gpt-4o', 'слово joe@example.com '],
 ]
 const MASKED_BYTES = 7_500_000
+/** Until each text has been in each format. */
+const DAYS = 6
 
 /** The place of the text in a request of each client format. */
 const PLACES: readonly (readonly [path: string, bodyOf: (model: string, text: string) => object])[] = [
@@ -66,7 +68,7 @@ guardrails:
   for (const [number, [name, model, unit]] of MASKED.entries()) {
     const content = unit.repeat(Math.floor(MASKED_BYTES / Buffer.byteLength(unit)))
     for (const [at, [path, bodyOf]] of PLACES.entries()) {
-      if (!isToday(number + at, PLACES.length)) continue
+      if (!isToday(number * PLACES.length + at, DAYS)) continue
       const body = Buffer.from(JSON.stringify(bodyOf(model, content)))
       const replies = await Promise.all(keys.map((secret) => post(served.port, secret, body, path)))
       const statuses = replies.map(([status]) => status)
