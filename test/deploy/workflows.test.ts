@@ -77,6 +77,15 @@ function checkShell(t: Test, run: string): void {
   for (const [path] of script.matchAll(/\b(?:scripts|deploy)\/[\w./-]+/g)) t.ok(existsSync(path), path)
 }
 
+void t.test('a change runs the long form of what it touches, and a day all of it', (t) => {
+  const { jobs } = Workflow.parse(parse(readFileSync(join(FOLDER, 'test.yml'), 'utf8')))
+  const commands = (name: string) => jobs[name]?.steps?.map(({ run }) => run)
+  t.match(commands('suite')?.slice(-2), ['npm cit', 'node build/test/run.js --long --changed'])
+  t.match(jobs['long'], { if: "github.event_name == 'schedule'", env: { SLUICE_LONG: '1' } })
+  t.equal(commands('long')?.at(-1), 'npm cit')
+  t.end()
+})
+
 void t.test('updates come weekly, for everything that is named by version', (t) => {
   const Updates = z.object({
     version: z.literal(2),
