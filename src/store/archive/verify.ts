@@ -58,7 +58,8 @@ export async function verifyHours(
   const different: Difference[] = []
   const accounts = new Set<string>()
   const hours = new Set<number>()
-  if (progress === null || progress.sumsToMs === 0) return { hours: 0, accounts: 0, different }
+  // Before the first transfer there is no hour, though empty ones up to `sumsToMs` count as moved.
+  if (progress === null || progress.sumsFromMs === 0) return { hours: 0, accounts: 0, different }
   const first = Math.max(progress.sumsFromMs, Math.floor(fromMs / HOUR_MS) * HOUR_MS)
   const last = Math.min(progress.sumsToMs, Math.ceil(toMs / HOUR_MS) * HOUR_MS)
   for (let day = first; day < last; day += DAY_MS) {
