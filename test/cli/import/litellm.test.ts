@@ -48,6 +48,7 @@ const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   'effort-names': ['think-hard', 'think-little', 'Team Assistant'],
   includes: ['groq-fast', 'mistral-small'],
   media: ['searcher'],
+  cheapest: ['house', 'zephyr'],
   'public-files': [
     ...['house', 'portal-address', 'answers', 'command', 'automatic', 'routed', 'short-name', 'snow'],
     ...['watson', 'groq/llama-3.3-70b-versatile', 'claude-haiku-4-5'],
@@ -278,6 +279,33 @@ void t.test('pictures, sound and prices by number', async (t) => {
   })
   const routes = isObject(gateway) ? arrayOf(gateway['routes']).filter(isObject) : []
   t.strictSame(arrayOf(routes[0]?.['fallback']).length, 1, 'no fallback to a model that converses')
+})
+
+void t.test('the cheapest deployment is the target, dearer ones follow', async (t) => {
+  const made = await imported(t, ['litellm', join(FOLDER, 'cheapest.yaml')], ENV)
+  t.match(parse(readFileSync(join(made.folder, 'gateway.yaml'), 'utf8')), {
+    upstreams: { huggingface: { base_url: 'https://endpoint.office.example/v1' } },
+    routes: [
+      {
+        model: 'house',
+        targets: [{ upstream: 'vllm', model: 'own' }],
+        fallback: [{ model: 'gpt-5.4-mini' }, { model: 'gpt-5.4' }],
+      },
+      { model: 'zephyr' },
+    ],
+    limits: [
+      { model: 'gpt-5.4', requests_per_minute: 60 },
+      { model: 'own', requests_per_minute: 30 },
+    ],
+  })
+  for (const [path, wanted] of Object.entries({
+    'router_settings.routing_strategy': 'changed',
+    'model_list[0].litellm_params.rpm': 'carried',
+    'model_list[2].litellm_params.weight': 'ignored',
+    'litellm_settings.service_callback': 'carried',
+  })) {
+    t.strictSame(outcomesAt(made, path), [wanted], path)
+  }
 })
 
 void t.test('files as the public has them', async (t) => {

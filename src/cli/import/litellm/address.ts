@@ -269,7 +269,7 @@ function preset(parts: AddressParts): Addressed {
   const variable = vendor.addressVariable
   const fromEnv =
     address === null && variable !== undefined && isSet(context, variable) ? `\${${variable}}` : null
-  const given = address?.text ?? fromEnv
+  const given = (address?.text ?? fromEnv)?.replace(/\/chat\/completions$/, '') ?? null
   const end = vendor.addressEnd ?? ''
   // LiteLLM uses other protocols of watsonx and Snowflake, whose paths are below these.
   const root = end.startsWith('/v') ? given : (given?.replace(/\/(?:api\/v2|ml)(?:\/.*)?$/, '') ?? null)

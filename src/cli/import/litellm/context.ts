@@ -14,6 +14,7 @@ export interface ImportContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Members of every deployment that have none of their own. */
   readonly usual: UsualSettings
+  readonly nowMs: number
   /** Further files beside the configuration, by name. */
   readonly files: Map<string, string>
 }

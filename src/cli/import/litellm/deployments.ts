@@ -42,6 +42,8 @@ export interface Deployment {
   }
   readonly order: number | null
   readonly retries: number | null
+  /** Dollars per million tokens by kind, if the entry has them. */
+  readonly price: JsonObject | null
   /** Members of `limits` of this deployment. */
   readonly limits: JsonObject
   /** The model's window, if the entry has it. */
@@ -183,6 +185,7 @@ function readDeployment(entry: JsonObject, name: string, { index, at, context }:
     },
     order: numberIn(params['order']),
     retries: retriesIn(params, paramsAt, context),
+    price,
     limits: limitsIn(params, paramsAt, context),
     maxInput: numberIn(info['max_input_tokens']),
     served,

@@ -41,7 +41,7 @@ export function importLiteLlm({ config, keys, env, nowMs }: ImportInput): Import
   readEnvironment(source.value, report, secrets)
   const other = readOtherSettings(source.value, report)
   const rules = readRouterRules(source.value, report, other.cache)
-  const context = contextOf({ source, report, secrets, env, rules, other })
+  const context = contextOf({ source, report, secrets, env, nowMs, rules, other })
   const deployments = readDeployments(source.value, context)
   const routes = makeRoutes(deployments, rules, context)
   const guardrails = readGuardrails(source.value, context)
@@ -92,11 +92,12 @@ interface ContextParts {
   readonly report: ImportReport
   readonly secrets: ImportedSecrets
   readonly env: ImportInput['env']
+  readonly nowMs: number
   readonly rules: RouterRules
   readonly other: OtherSettings
 }
 
-function contextOf({ source, report, secrets, env, rules, other }: ContextParts): ImportContext {
+function contextOf({ source, report, secrets, env, nowMs, rules, other }: ContextParts): ImportContext {
   const credentials = new Map<string, JsonObject>()
   for (const [index, entry] of listAt(source.value, 'credential_list').entries()) {
     const name = isObject(entry) ? entry['credential_name'] : undefined
@@ -105,7 +106,7 @@ function contextOf({ source, report, secrets, env, rules, other }: ContextParts)
     report.carried(['credential_list', index], 'upstreams.api_key')
   }
   return {
-    ...{ report, secrets, env, upstreams: new ImportedUpstreams(), files: new Map() },
+    ...{ report, secrets, env, nowMs, upstreams: new ImportedUpstreams(), files: new Map() },
     usual: {
       timeoutSeconds: rules.timeoutSeconds,
       streamTimeoutSeconds: rules.streamTimeoutSeconds,

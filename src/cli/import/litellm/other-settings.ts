@@ -61,7 +61,7 @@ function readDropParams(settings: JsonObject, report: ImportReport): void {
     )
 }
 
-const BUILT_IN: ReadonlySet<unknown> = new Set(['prometheus'])
+const BUILT_IN: ReadonlySet<unknown> = new Set(['prometheus', 'prometheus_system'])
 const TRACES =
   /^(?:otel|langfuse|langfuse_otel|arize|arize_phoenix|datadog\w*|opentelemetry|langsmith|logfire)$/
 
@@ -70,6 +70,7 @@ function readCallbacks(settings: JsonObject, report: ImportReport): void {
     'callbacks',
     'success_callback',
     'failure_callback',
+    'service_callback',
     'service_callbacks',
     'audit_log_callbacks',
   ]) {
@@ -154,6 +155,8 @@ function readPlainSettings(settings: JsonObject, report: ImportReport): void {
     upperbound_key_generate_params: 'use plans',
     default_internal_user_params: 'use plans',
     max_internal_user_budget: 'use plans',
+    max_user_budget: 'use plans',
+    s3_callback_params: 'use the archive, or record',
     internal_user_budget_duration: 'use plans',
     ssl_verify: 'certificates are always checked: use upstreams.NAME.tls',
     ssl_certificate: 'use upstreams.NAME.tls',

@@ -27,6 +27,8 @@ export interface RouterRules {
   readonly aliases: readonly { alias: string; name: string; at: Path; isHidden: boolean }[]
   /** Whether `rpm` and `tpm` of a deployment are limits, too. */
   readonly enforcesRates: boolean
+  /** Whether the cheapest deployment of a name is tried first. */
+  readonly isCheapestFirst: boolean
   /** Keys of every upstream. */
   readonly upstream: JsonObject
   readonly timeoutSeconds: number | null
@@ -70,6 +72,7 @@ export function readRouterRules(config: JsonObject, report: ImportReport, cache:
     ...fallbacks,
     aliases: readAliases(router, report),
     enforcesRates: checks.enforcesRates || strategy.enforcesRates,
+    isCheapestFirst: router['routing_strategy'] === 'cost-based-routing',
     upstream: breakerOf(router, pick, report),
     timeoutSeconds,
     streamTimeoutSeconds,
@@ -95,7 +98,7 @@ function readStrategy(router: JsonObject, report: ImportReport) {
       report.changed(at, 'routes.balance: weighted', 'by weight; rpm and tpm are limits of the deployment')
       return { ...plain, enforcesRates: true }
     case 'cost-based-routing':
-      report.changed(at, 'routes.balance: weighted', 'by weight: make the dearer targets fallbacks')
+      report.changed(at, 'routes.fallback', 'the cheapest deployment first, the dearer ones after it')
       return plain
     case 'provider-budget-routing':
       report.changed(at, 'routes.balance: weighted', 'use limits with scope upstream for budgets')

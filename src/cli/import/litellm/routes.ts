@@ -6,6 +6,7 @@ import { isObject, type JsonObject } from '../../../base/json.js'
 import { without } from '../../../accounts/changes/field-types.js'
 import type { ImportedModel } from '../report.js'
 import { isSet, type ImportContext } from './context.js'
+import { shippedCosts } from './costs.js'
 import type { Deployment, Deployments, LostDeployment } from './deployments.js'
 import type { RouterRules } from './router-settings.js'
 import { BARE_FAMILIES } from './vendors.js'
@@ -50,7 +51,7 @@ export function makeRoutes(
   context: ImportContext,
 ): ImportedRoutes {
   const lost = [...deployments.lost]
-  const groups = groupsOf(deployments.carried, lost, context)
+  const groups = groupsOf(deployments.carried, lost, { rules, context })
   // A name that all may use wins over one of a team.
   const byName = new Map(
     [...groups]
@@ -100,12 +101,14 @@ function placeIn(route: JsonObject, { upstream, model }: Deployment): string {
   return 'targets'
 }
 
+interface GroupParts {
+  readonly rules: RouterRules
+  readonly context: ImportContext
+}
+
 /** Adds wildcards that cannot be written to `lost`. */
-function groupsOf(
-  carried: readonly Deployment[],
-  lost: LostDeployment[],
-  context: ImportContext,
-): ModelGroup[] {
+function groupsOf(carried: readonly Deployment[], lost: LostDeployment[], parts: GroupParts): ModelGroup[] {
+  const { context } = parts
   const keys = [...new Set(carried.map(({ name, team }) => JSON.stringify([name, team])))]
   return keys.flatMap((key): ModelGroup[] => {
     const all = carried.filter((each) => JSON.stringify([each.name, each.team]) === key)
@@ -122,7 +125,7 @@ function groupsOf(
     const [first] = fits
     if (first === undefined) return []
     const deployments = fits.map(({ each }) => each)
-    const { targets, later } = targetsOf(deployments, context)
+    const { targets, later } = targetsOf(deployments, parts)
     return [{ name, team, deployments, targets, later, pattern: first.pattern }]
   })
 }
@@ -141,12 +144,12 @@ function patternOf({ name, model }: Deployment): Pattern | null {
 
 function targetsOf(
   deployments: readonly Deployment[],
-  context: ImportContext,
+  { rules, context }: GroupParts,
 ): { targets: RouteTarget[]; later: RouteTarget[] } {
   const orders = deployments.map(({ order }) => order).filter((order) => order !== null)
   const first = Math.min(...orders)
   const isFirst = ({ order }: Deployment): boolean => orders.length === 0 || order === first
-  const now = deployments.filter(isFirst)
+  const { now, dearer } = cheapestFirst(deployments.filter(isFirst), { rules, context })
   const weights = weightsOf(now, context)
   const targets = merged(now.map((each, at) => targetOf(each, weights[at] ?? 1)))
   const rest = deployments.filter((each) => !isFirst(each))
@@ -154,7 +157,31 @@ function targetsOf(
   for (const { at } of deployments) {
     context.report.carried([...at, 'litellm_params', 'order'], 'routes.fallback')
   }
-  return { targets, later: later.map((each) => targetOf(each, 0)) }
+  for (const { at, weights: own } of [...dearer, ...later]) {
+    for (const kind of KINDS) {
+      const path = [...at, 'litellm_params', kind]
+      if (own[kind] === null || context.report.has(path)) continue
+      if (kind !== 'weight' && rules.enforcesRates) context.report.carried(path, 'limits')
+      else context.report.ignored(path, 'a fallback has no share of the requests')
+    }
+  }
+  return { targets, later: [...dearer, ...later].map((each) => targetOf(each, 0)) }
+}
+
+/** The cheapest deployments and the others by their cost, if the router asks for that; else all of them. */
+function cheapestFirst(
+  deployments: readonly Deployment[],
+  { rules, context }: GroupParts,
+): { readonly now: readonly Deployment[]; readonly dearer: readonly Deployment[] } {
+  if (!rules.isCheapestFirst || deployments.length < 2) return { now: deployments, dearer: [] }
+  const costOf = shippedCosts(context.nowMs)
+  const costs = deployments.map((each) => ({ each, cost: costOf(each.model, each.price) ?? Infinity }))
+  const least = Math.min(...costs.map(({ cost }) => cost))
+  const dearer = costs.filter(({ cost }) => cost !== least).sort((a, b) => a.cost - b.cost)
+  return {
+    now: costs.filter(({ cost }) => cost === least).map(({ each }) => each),
+    dearer: dearer.map(({ each }) => each),
+  }
 }
 
 function targetOf({ upstream, model, defaults }: Deployment, weight: number): RouteTarget {
@@ -181,13 +208,14 @@ function keyOf({ upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>): st
 /** A deployment without an order follows those that have one. */
 const MAX_ORDER = Number.MAX_SAFE_INTEGER
 const MAX_WEIGHT = 1_000_000
+/** Numbers of deployments that are shares; the first that one has counts. */
+const KINDS = ['weight', 'rpm', 'tpm'] as const
 
 /** The shares, as LiteLLM takes them: `weight`, else `rpm`, else `tpm`; one without the number has none. */
 function weightsOf(deployments: readonly Deployment[], { report }: ImportContext): number[] {
-  const kinds = ['weight', 'rpm', 'tpm'] as const
-  const kind = kinds.find((each) => deployments.some(({ weights }) => weights[each] !== null)) ?? null
+  const kind = KINDS.find((each) => deployments.some(({ weights }) => weights[each] !== null)) ?? null
   for (const { at, weights } of deployments) {
-    for (const each of kinds) {
+    for (const each of KINDS) {
       if (weights[each] === null) continue
       const path = [...at, 'litellm_params', each]
       if (each === 'weight') report.carried(path, 'routes.targets.weight')

@@ -92,6 +92,7 @@ const ADDRESS_VARIABLES: Readonly<Record<string, string>> = {
 const ADDRESS_ENDS: Readonly<Record<string, string>> = {
   ollama: '/v1',
   ollama_chat: '/v1',
+  huggingface: '/v1',
   snowflake: '/api/v2/cortex/v1',
   watsonx: '/ml/gateway/v1',
 }
