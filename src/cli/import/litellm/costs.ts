@@ -1,4 +1,4 @@
-/** What a million tokens of a prompt and of a reply cost together, to tell which deployment is the cheapest. */
+/** What a million tokens of a prompt and of a reply cost together, to find the cheapest deployment. */
 import type { JsonObject } from '../../../base/json.js'
 import { readCatalogue, readText } from '../../../config/load-config.js'
 import { packageFile } from '../../../config/package-file.js'
