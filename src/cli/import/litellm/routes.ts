@@ -168,7 +168,7 @@ function targetsOf(
   return { targets, later: [...dearer, ...later].map((each) => targetOf(each, 0)) }
 }
 
-/** The cheapest deployments and the others by their cost, if the router asks for that; else all of them. */
+/** The cheapest deployments and the others by their cost, if the router is set to that; else all of them. */
 function cheapestFirst(
   deployments: readonly Deployment[],
   { rules, context }: GroupParts,
