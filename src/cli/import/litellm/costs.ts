@@ -6,7 +6,7 @@ import { priceAt } from '../../../formats/chat/model-facts.js'
 import { numberIn } from './context.js'
 
 /** The cost of a model with the price of its entry, else that of the shipped catalogue; null: unknown. */
-export type CostOf = (model: string, price: JsonObject | null) => number | null
+type CostOf = (model: string, price: JsonObject | null) => number | null
 
 /** Reads the shipped catalogue. `nowMs` selects among prices with dates. */
 export function shippedCosts(nowMs: number): CostOf {
