@@ -101,6 +101,8 @@ export type HedgeConfig = NonNullable<RouteConfig['hedge']>
 /** Price and limits of a plan. */
 export interface PlanConfig {
   readonly priceUsd: number
+  /** The file has the price; pages show no other. */
+  readonly isPriceSet?: true
   /** Null if unlimited. */
   readonly maxKeys: number | null
   /** Limits of each account, over all its keys. */

@@ -150,6 +150,7 @@ function plansOf(values: FileValues['plans']): Record<string, PlanConfig> {
     const { priceUsd, maxKeys } = isPlanOf(builtIn, name) ? (builtIn[name] ?? FREE) : FREE
     plans[name] = {
       priceUsd: price_usd ?? priceUsd,
+      ...(price_usd === undefined ? {} : { isPriceSet: true }),
       maxKeys: max_keys === 'unlimited' ? null : (max_keys ?? maxKeys),
       limits: amountsOf(limits),
     }

@@ -8,7 +8,7 @@ import { endWhatAnotherMade } from '../accounts/former-holder.js'
 import type { Changing } from '../accounts/changes/change-keys.js'
 import type { PasswordQueue } from '../accounts/password-queue.js'
 import { planNamed } from '../accounts/plans.js'
-import type { Snapshot } from '../config/config.js'
+import type { PlanConfig, Snapshot } from '../config/config.js'
 import { newRequestId } from '../http/request-id.js'
 import type { Logger } from '../observe/log.js'
 import type { Ledger } from '../store/ledger.js'
@@ -202,11 +202,11 @@ export async function newLink(
   return makeLink(services, { maker, user, account, origin: origin ?? '', ...end })
 }
 
-/** A plan; one that the configuration does not have allows no keys. */
+/** A plan, with a price only if the file has it. One that the configuration does not have allows no keys. */
 export function planOf(snapshot: Snapshot, name: Account['plan']): schema.Plan {
   const none = { priceUsd: 0, maxKeys: 0, limits: {} }
-  const { priceUsd, maxKeys, limits } = planNamed(snapshot.config.plans, name) ?? none
-  return { name, priceUsd, maxKeys, limits: { ...limits } }
+  const { priceUsd, isPriceSet, maxKeys, limits }: PlanConfig = planNamed(snapshot.config.plans, name) ?? none
+  return { name, priceUsd: isPriceSet === true ? priceUsd : 0, maxKeys, limits: { ...limits } }
 }
 
 /** The account of a session as its user sees it. */

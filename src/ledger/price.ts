@@ -83,6 +83,45 @@ export function priceOf(price: ModelPrice): Price {
   return { tiers: Object.fromEntries(tiers), usual, ...long, calls, otherCall: null, byUnit }
 }
 
+/** A price in US dollars per million tokens of text, without unknown members. */
+interface ShownPrice {
+  readonly input?: number
+  readonly output?: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
+  /** The price of prompts with more tokens. */
+  readonly longContext?: ShownPrice & { aboveInputTokens: number; input: number; output: number }
+}
+
+/** A prepared price as the catalogue and the configuration state it. */
+export function shownPrice({ usual, long, aboveInputTokens }: Price): ShownPrice {
+  const { input, output } = long ?? usual
+  return {
+    ...shownRates(usual),
+    ...(long === null || input === null || output === null
+      ? {}
+      : {
+          longContext: {
+            ...shownRates(long),
+            ...{ aboveInputTokens, input: shownRate(input), output: shownRate(output) },
+          },
+        }),
+  }
+}
+
+function shownRates({ input, output, cacheRead, cacheWrite }: Rates): Omit<ShownPrice, 'longContext'> {
+  return {
+    ...(input === null ? {} : { input: shownRate(input) }),
+    ...(output === null ? {} : { output: shownRate(output) }),
+    ...(cacheRead === null ? {} : { cacheRead: shownRate(cacheRead) }),
+    ...(cacheWrite === null ? {} : { cacheWrite: shownRate(cacheWrite) }),
+  }
+}
+
+function shownRate(femtoUsd: number): number {
+  return femtoUsd / FEMTO_PER_USD_PER_MILLION
+}
+
 function usualRates(price: TierPrice): Rates {
   return {
     input: rateOf(price.input),

@@ -407,7 +407,7 @@ void t.test('no secret appears in an error', (t) => {
 void t.test('a file that names a plan of its own has exactly the plans that it names', (t) => {
   const { plans } = configOf(`${GOOD}plans: { gold: { price_usd: 9 }, pro: { max_keys: 3 } }\n`)
   t.same(plans, {
-    gold: { priceUsd: 9, maxKeys: null, limits: {} },
+    gold: { priceUsd: 9, isPriceSet: true, maxKeys: null, limits: {} },
     pro: { priceUsd: 50, maxKeys: 3, limits: {} },
   })
   t.same(Object.keys(configOf(`${GOOD}plans: { only: {} }\n`).plans), ['only'])

@@ -106,7 +106,7 @@ function Shell() {
       <a className="skip" href="#content">
         Skip to content
       </a>
-      <Rail />
+      <Rail find={find} />
       <div className="column">
         {sampleData ? (
           <p className="sample-note note">

@@ -36,8 +36,10 @@ const DIALOGS: readonly (readonly [path: string, ...presses: string[]])[] = [
   ['/users', 'Actions for invited@example.com', 'Change role'],
   ['/users', 'Actions for pending@example.com', 'Disable'],
   ['/configuration', 'Roll back to 1'],
-  ['/requests?request=req_0', 'Show conversation'],
-  ['/requests?request=req_0', 'Delete recording'],
+  ['/requests?request=req_0', 'Routing'],
+  ['/requests?request=req_0', 'Raw'],
+  ['/requests?request=req_0', 'Conversation', 'Show conversation'],
+  ['/requests?request=req_0', 'Conversation', 'Delete recording'],
   ['/settings', 'Sign out everywhere'],
   ['/playground', 'Copy as code'],
 ]
@@ -54,6 +56,7 @@ void t.test('every dialog', { skip: SKIP }, async (t) => {
       const button = page.getByRole('button', { name, exact: true })
       await button
         .or(page.getByRole('menuitem', { name, exact: true }))
+        .or(page.getByRole('tab', { name, exact: true }))
         .last()
         .click()
     }

@@ -152,7 +152,7 @@ void file.test('limits: a bar, amounts, the reset, and a warning from 80 %', { s
   await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
 })
 
-void file.test('the account can be chosen on the pages that show its data', { skip: half(3) }, async (t) => {
+void file.test('the account is chosen in the rail, for all pages', { skip: half(3) }, async (t) => {
   const { page, asked } = await visit(t, '/usage')
   const shown = page.getByRole('button', { name: /^Account: / })
   t.equal(await shown.innerText(), 'All accounts', 'administrators begin with all accounts')
@@ -166,11 +166,12 @@ void file.test('the account can be chosen on the pages that show its data', { sk
     t.match(page.url(), /account=grace/, name)
   }
   t.equal(lastOf(asked, '/keys').get('account'), 'grace')
-  for (const name of ['Models', 'Playground', 'Operations']) {
-    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
-    await page.getByRole('heading', { name, level: 1 }).waitFor()
-    t.equal(await shown.count(), 0, `not on ${name}`)
-  }
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Operations' }).click()
+  await page.getByRole('heading', { name: 'Operations', level: 1 }).waitFor()
+  await shown.click()
+  await page.getByRole('option', { name: /^grace/ }).click()
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+  t.match(page.url(), /account=grace/, 'a page of the gateway has no account: the choice opens the overview')
 })
 
 void file.test('a lost connection shows how old the figures are', { skip: half(4) }, async (t) => {
@@ -227,6 +228,11 @@ void file.test('what a request names is a link', { skip: half(6) }, async (t) =>
   t.match(await hrefs('ci-runner'), '/dashboard/keys?account=acc_1&key=key_0')
   t.match(await hrefs('research'), '/dashboard/?account=acc_1')
   t.match(await hrefs('claude-sonnet-4-5'), '/dashboard/models?model=claude-sonnet-4-5')
+  await drawer.getByRole('tab', { name: 'Raw' }).click()
+  await drawer.getByText('"requestId": "req_0"').waitFor()
+  t.strictSame(await violations(page), [])
+  await drawer.getByRole('tab', { name: 'Routing' }).click()
+  await drawer.getByRole('heading', { name: 'Route' }).waitFor()
   t.match(await hrefs('openai'), /\/dashboard\/requests\?.*upstream=openai/)
   t.match(await hrefs('generation 3'), '/dashboard/configuration?generation=3')
   t.match(await hrefs('team=research'), /label=team%3Dresearch/)
@@ -234,6 +240,7 @@ void file.test('what a request names is a link', { skip: half(6) }, async (t) =>
     asked.some((call) => call.includes('/recordings/')),
     'a reading is audited: on demand',
   )
+  await drawer.getByRole('tab', { name: 'Conversation' }).click()
   await drawer.getByRole('button', { name: 'Show conversation' }).click()
   await drawer.getByText('Name three rivers.').waitFor()
   await drawer.getByText('map({"of":"Nile"})').waitFor()

@@ -156,6 +156,11 @@ async function onThePage(
     { id: third, lines: { total: 3 }, endedAtMs: null },
     { id: second, state: 'cancelled', endedAtMs: Number },
   ])
+  for (const { id, used } of batches) {
+    const own = batchReply.parse((await owner.get(`/batches/${id}`)).json).used
+    t.match(used, { requests: Number, isPart: false }, 'the list has what each has used')
+    t.equal(used?.costNanoUsd, own.costNanoUsd)
+  }
   t.equal(batches.length, 2, 'of the own account alone')
   const page = batchesReply.parse((await owner.get('/batches?limit=1')).json)
   const next = batchesReply.parse((await owner.get(`/batches?limit=1&after=${page.next ?? ''}`)).json)

@@ -1,5 +1,6 @@
 /** Batches of an account, or of all: their list, what one has cost, and its cancellation. */
 import type { Actor } from '../../../accounts/changes/decide.js'
+import { Lru } from '../../../base/lru.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import { HOUR_MS } from '../../../base/time-units.js'
 import { GatewayError } from '../../../errors.js'
@@ -71,12 +72,46 @@ async function list(
   }
   const { items, next } = await batchPage(records, filter, { after, limit: query.limit ?? 50 })
   const names = await ownerNames(services.store, items)
-  const json: schema.BatchesReply = {
-    batches: items.map((batch) => viewOf(batch, names.get(batch.accountId) ?? batch.accountId)),
+  const json: schema.Sent<typeof schema.batchesReply> = {
+    batches: await withUse(services, items, (batch) => names.get(batch.accountId) ?? batch.accountId),
     next: next === null ? null : cursorOf(next),
     isOff: false,
   }
   return { status: 200, json }
+}
+
+type Used = schema.Sent<typeof schema.batchReply>['used']
+
+/** What batches have used, and until when that holds: those that ended an hour ago do not change. */
+const known = new WeakMap<object, Lru<{ readonly used: Used; readonly untilMs: number }>>()
+const KNOWN_BATCHES = 2_000
+const HOLDS_MS = 30_000
+/** The time for counting those of one page. */
+const COUNT_MS = 300
+
+/** The batches of a list with what they have used, as far as it is known or there is time to count it. */
+async function withUse(
+  services: Services,
+  batches: readonly BatchHead[],
+  nameOf: (batch: BatchHead) => string,
+) {
+  const { ledger, now } = services
+  const kept = known.get(ledger) ?? new Lru<{ readonly used: Used; readonly untilMs: number }>(KNOWN_BATCHES)
+  known.set(ledger, kept)
+  const stopMs = performance.now() + COUNT_MS
+  const views: schema.Sent<typeof schema.batchesReply>['batches'] = []
+  for (const batch of batches) {
+    const end = endedAtMs(batch)
+    let found = kept.get(batch.id)
+    if ((found === undefined || found.untilMs < now()) && performance.now() < stopMs) {
+      const isFinal = end !== null && end + HOUR_MS < now()
+      const untilMs = isFinal ? Infinity : now() + HOLDS_MS
+      found = { used: await usedBy(services, batch), untilMs }
+      kept.set(batch.id, found)
+    }
+    views.push({ ...viewOf(batch, nameOf(batch)), used: found?.used ?? null })
+  }
+  return views
 }
 
 function viewOf(batch: BatchHead, account: string): schema.BatchReply['batch'] {
@@ -117,10 +152,7 @@ async function replyOf(services: Services, session: AccountSession, batch: Batch
 }
 
 /** The sums of the entries of a batch, which are from its creation to an hour after its end. */
-async function usedBy(
-  { ledger }: Services,
-  batch: BatchHead,
-): Promise<schema.Sent<typeof schema.batchReply>['used']> {
+async function usedBy({ ledger }: Services, batch: BatchHead): Promise<Used> {
   const end = endedAtMs(batch)
   const span = {
     ...{ accountId: batch.accountId, batch: batch.id, fromMs: batch.createdAtMs, limit: READ_AT_ONCE },

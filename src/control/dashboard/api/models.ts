@@ -5,8 +5,10 @@ import { arrayOf, objectOf, stringOf } from '../../../base/json.js'
 import { TASK_NAMES, type TaskName } from '../../../formats/chat/operations.js'
 import { priceAt, type ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
-import { ANY_MODEL } from '../../../ledger/find-price.js'
-import { PLAIN_REQUEST } from '../../../gateway/routing/match-route-conditions.js'
+import { explainTargets } from '../../../gateway/explain/explain-route.js'
+import { Prices } from '../../../ledger/find-price.js'
+import { priceOf, shownPrice } from '../../../ledger/price.js'
+import { PLAIN_REQUEST, whenText } from '../../../gateway/routing/match-route-conditions.js'
 import {
   modelAt,
   reasonOf,
@@ -151,6 +153,7 @@ function servedOperation(
 function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {
   const found = usualRoute(router, facts.id)
   const route = found === null ? null : routeView(snapshot, found, facts.id)
+  const price = priceAt(facts.price, Date.now())
   return {
     id: facts.id,
     family: facts.family,
@@ -165,22 +168,8 @@ function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schem
     tools: facts.tools ?? null,
     reasoning: facts.reasoning ?? null,
     structuredOutput: facts.structuredOutput ?? null,
-    price: priceView(facts.price) ?? route?.targets[0]?.price ?? null,
+    price: price === undefined ? (route?.targets[0]?.price ?? null) : shownPrice(priceOf(price)),
     route,
-  }
-}
-
-/** The price that holds now. */
-function priceView(prices: ModelFacts['price']): schema.Price | null {
-  const price = priceAt(prices, Date.now())
-  if (price === undefined) return null
-  const { input, output, cacheRead, cacheWrite, longContext } = price
-  return {
-    ...(input === undefined ? {} : { input }),
-    ...(output === undefined ? {} : { output }),
-    ...(cacheRead === undefined ? {} : { cacheRead }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite }),
-    ...(longContext === undefined ? {} : { longContext }),
   }
 }
 
@@ -204,57 +193,46 @@ function aliases(snapshot: Snapshot): schema.Alias[] {
     })
 }
 
-function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): schema.RouteTarget[] {
-  const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
-  return [...found.targets, ...found.fallback].map((target) => {
-    const { upstream, weight, isFallback } = target
-    const model = modelAt(target, requested)
-    const price =
-      upstream.prices[model] ??
-      upstream.prices[ANY_MODEL] ??
-      upstream.vendorPrices[model] ??
-      factsFor(snapshot.catalogue, model).price
-    return {
-      upstream: upstream.name,
-      model,
-      share: isFallback || total === 0 ? 0 : weight / total,
-      isFallback,
-      configured: isConfigured(upstream),
-      price: priceView(price),
-    }
-  })
+/** The price of each model at each upstream, as requests are charged, of one generation. */
+const pricesOf = new WeakMap<Snapshot, { readonly prices: Prices; readonly untilMs: number }>()
+/** Prices may begin or end at an hour. */
+const PRICES_HOLD_MS = 60_000
+
+function pricesNow(snapshot: Snapshot): Prices {
+  const known = pricesOf.get(snapshot)
+  if (known !== undefined && known.untilMs > Date.now()) return known.prices
+  const { config, catalogue } = snapshot
+  const prices = new Prices(catalogue.models, Object.values(config.upstreams), Date.now())
+  pricesOf.set(snapshot, { prices, untilMs: Date.now() + PRICES_HOLD_MS })
+  return prices
 }
 
-/** The conditions of a route, in the configuration's terms. */
-function conditionsText({ when }: ModelRoute['config']): string {
-  if (when === null) return ''
-  const { labels, images, tools, minPromptTokens } = when
-  const flag = (name: string, value: boolean | null): string[] =>
-    value === null ? [] : [value ? name : `no ${name}`]
-  return [
-    ...Object.entries(labels).map(([name, value]) => `label ${name}=${value}`),
-    ...flag('images', images),
-    ...flag('tools', tools),
-    ...(minPromptTokens === null ? [] : [`at least ${minPromptTokens} prompt tokens`]),
-  ].join(', ')
-}
-
+/** What `sluice explain` states about a route, for the page. */
 function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): schema.Route | null {
-  const { catalogue } = snapshot
-  const { label, targets, config } = found
-  const [target] = targets
-  if (target === undefined) return null
-  const { upstream } = target
-  const model = modelAt(target, requested)
-  const dialects = dialectsByRequest(upstream, factsFor(catalogue, model))
+  const targets = explainTargets(found, requested, snapshot.catalogue)
+  const [first] = targets
+  if (first === undefined) return null
+  const { upstream } = first.target
+  const { when } = found.config
+  const prices = pricesNow(snapshot)
   return {
-    label,
+    label: found.label,
     upstream: upstream.name,
     configured: isConfigured(upstream),
-    model,
-    dialect: dialects.plain,
-    dialectWithTools: dialects.with_tools,
-    conditions: conditionsText(config),
-    targets: targetViews(snapshot, found, requested),
+    model: first.model,
+    dialect: first.wireFormat.plain,
+    dialectWithTools: first.wireFormat.with_tools,
+    conditions: when === null ? '' : whenText(when),
+    targets: targets.map(({ target, model, share }) => {
+      const price = prices.find(target.upstream.name, model, null)
+      return {
+        upstream: target.upstream.name,
+        model,
+        share: share ?? 0,
+        isFallback: target.isFallback,
+        configured: isConfigured(target.upstream),
+        price: price === null ? null : shownPrice(price),
+      }
+    }),
   }
 }

@@ -23,7 +23,7 @@ export const role = z.enum(['owner', 'admin'])
 
 export const plan = z.strictObject({
   name: planName,
-  /** Per month. */
+  /** Per month; 0 if the configuration does not set it. */
   priceUsd: z.number(),
   /** Null is unlimited. */
   maxKeys: count.nullable(),

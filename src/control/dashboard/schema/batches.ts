@@ -40,6 +40,16 @@ const batch = z.strictObject({
   endedAtMs: timeMs.nullable(),
 })
 
+/** The entries of the ledger so far: one of a vendor's batch, one for each line of a queue. */
+const used = z.strictObject({
+  requests: count,
+  costNanoUsd: nanoUsdSum,
+  /** Entries without a known price. */
+  unpriced: count,
+  /** There are more entries: the sums are of the newest 10,000. */
+  isPart: z.boolean(),
+})
+
 /** `GET /batches`, newest first. */
 export const batchesQuery = z.strictObject({
   account: scope.optional(),
@@ -49,7 +59,8 @@ export const batchesQuery = z.strictObject({
   limit: numberText(1, 200).optional(),
 })
 export const batchesReply = z.strictObject({
-  batches: z.array(batch),
+  /** `used` is of the last half minute; null: not counted yet, as counting all of a page takes too long. */
+  batches: z.array(batch.extend({ used: used.nullable() })),
   next: z.string().nullable(),
   /** The configuration has no `files`: the gateway runs no batches. */
   isOff: z.boolean(),
@@ -61,15 +72,7 @@ export const batchQuery = z.strictObject({ account: scope.optional() })
 export const cancelBatchBody = z.strictObject({ reason: z.string().trim().max(500).optional() })
 export const batchReply = z.strictObject({
   batch,
-  /** The entries of the ledger so far: one of a vendor's batch, one for each line of a queue. */
-  used: z.strictObject({
-    requests: count,
-    costNanoUsd: nanoUsdSum,
-    /** Entries without a known price. */
-    unpriced: count,
-    /** There are more entries: the sums are of the newest 10,000. */
-    isPart: z.boolean(),
-  }),
+  used,
   /** Whether the user may cancel it. */
   mayCancel: z.boolean(),
 })

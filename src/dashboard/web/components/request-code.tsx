@@ -1,6 +1,5 @@
 /** A request as code to paste, in a selected language and client format. */
-import { Tabs as Base } from '@base-ui/react/tabs'
-import { useState, type ReactNode } from 'react'
+import { useState } from 'react'
 import type { Model } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import {
@@ -20,6 +19,7 @@ import { useSession } from '../shell/session.js'
 import { CodeBlock } from './copy-button.js'
 import { SelectField } from './form.js'
 import { Empty } from './loading-states.js'
+import { Tabs } from './tabs.js'
 
 interface RequestCodeProps {
   readonly target: Target
@@ -56,32 +56,6 @@ export function RequestCode({ target, make = hello, format = 'chat' }: RequestCo
         }))}
       />
     </div>
-  )
-}
-
-/** A tab and its content. */
-interface Tab {
-  readonly name: string
-  readonly content: ReactNode
-}
-
-/** The tab list and the selected content. */
-export function Tabs({ tabs, label }: { readonly tabs: readonly Tab[]; readonly label: string }) {
-  return (
-    <Base.Root defaultValue={tabs[0]?.name}>
-      <Base.List className="tabs" aria-label={label}>
-        {tabs.map(({ name }) => (
-          <Base.Tab key={name} value={name} className="tab bare">
-            {name}
-          </Base.Tab>
-        ))}
-      </Base.List>
-      {tabs.map(({ name, content }) => (
-        <Base.Panel key={name} value={name}>
-          {content}
-        </Base.Panel>
-      ))}
-    </Base.Root>
   )
 }
 

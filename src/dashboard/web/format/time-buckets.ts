@@ -32,9 +32,9 @@ export function barsOf(usage: UsageReply): Buckets {
   const { by, fromMs, toMs } = usage
   const buckets = bucketsOf(usage)
   if (by !== 'hour' || toMs - fromMs <= LONG_MS) return buckets
-  // The first bar begins with the range.
-  const startsMs = buckets.startsMs.filter((start, at) => at === 0 || start % COARSE_MS === 0)
-  return { ...buckets, startsMs, bucketMs: COARSE_MS }
+  // The first bar is as wide as the others: its start may be before the range.
+  const starts = buckets.startsMs.map((start) => Math.floor(start / COARSE_MS) * COARSE_MS)
+  return { ...buckets, startsMs: [...new Set(starts)], bucketMs: COARSE_MS }
 }
 
 /** The width of the buckets as a text: `per minute`, `per 5 min`, `per hour`, `per 6 h`, `per day`. */

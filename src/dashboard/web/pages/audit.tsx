@@ -78,7 +78,6 @@ export function AuditPage() {
     <Page
       title="Audit log"
       purpose="Who changed accounts, keys, members and the configuration, when and why."
-      scoped
       action={<SaveCsv path="/audit.csv" query={{ ...asked, sort: query.get('sort') }} />}
       filters={
         <FilterBar search={{ label: 'Search the audit log' }} filters={FILTERS}>

@@ -19,6 +19,7 @@ import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
 
 type Batch = BatchReply['batch']
+type Listed = BatchesReply['batches'][number]
 
 const PAGE = 50
 const EVERY_MS = 5_000
@@ -50,7 +51,6 @@ export function BatchesPage() {
     <Page
       title="Batches"
       purpose="Work of POST /v1/batches: its state, the lines that have run, and what it has cost."
-      scoped
       filters={
         <Filter
           label="State"
@@ -106,7 +106,7 @@ function State({ batch: { state } }: { readonly batch: Batch }) {
   return <span className={`status ${tone}`.trimEnd()}>{text}</span>
 }
 
-const NAME: Column<Batch> = {
+const NAME: Column<Listed> = {
   id: 'name',
   head: 'Batch',
   cell: ({ id, model, upstream, endpoint }) => (
@@ -123,9 +123,14 @@ const NAME: Column<Batch> = {
   text: true,
 }
 
-const ACCOUNT: Column<Batch> = { id: 'account', head: 'Account', cell: ({ account }) => account, extra: true }
+const ACCOUNT: Column<Listed> = {
+  id: 'account',
+  head: 'Account',
+  cell: ({ account }) => account,
+  extra: true,
+}
 
-const COLUMNS: readonly Column<Batch>[] = [
+const COLUMNS: readonly Column<Listed>[] = [
   { id: 'state', head: 'State', cell: (batch) => <State batch={batch} /> },
   {
     id: 'done',
@@ -139,6 +144,13 @@ const COLUMNS: readonly Column<Batch>[] = [
     cell: ({ lines: { failed } }) => (failed === 0 ? '0' : <b className="bad-text">{count(failed)}</b>),
     numeric: true,
     extra: true,
+  },
+  {
+    id: 'cost',
+    head: 'Cost',
+    cell: ({ used }) =>
+      used === null ? <Absent /> : <Money nano={used.costNanoUsd} unpriced={used.unpriced} />,
+    numeric: true,
   },
   { id: 'created', head: 'Created', cell: ({ createdAtMs }) => <Ago ms={createdAtMs} />, minor: true },
 ]

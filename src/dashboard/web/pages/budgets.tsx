@@ -53,7 +53,6 @@ export function BudgetsPage() {
     <Page
       title="Budgets"
       purpose="What accounts, keys and labels may spend, and where they will be at the end of the period (UTC)."
-      scoped
       action={
         mayChange ? (
           <CreateButton

@@ -21,7 +21,6 @@ export function MePage() {
     <Page
       title="My programs"
       purpose="What programs that you signed in used for this account, and what you have left."
-      scoped="one"
     >
       {enabled ? (
         <Loaded resource={resource} what="Your use" unaffected="Your programs work as before.">

@@ -164,7 +164,6 @@ export function ModelsPage() {
     <Page
       title="Models"
       purpose="The models of this gateway: abilities, limits, prices and routes."
-      scoped={isEnding}
       filters={
         <>
           <span className="switch" role="group" aria-label="Models">

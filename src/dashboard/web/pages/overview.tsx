@@ -12,7 +12,8 @@ import { dollars } from '../format/number.js'
 import { bucketsOf, sumsOf, perText } from '../format/time-buckets.js'
 import { Link } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
-import { useScope, withScope } from '../shell/session.js'
+import { useScope, useTree, withScope } from '../shell/session.js'
+import { TreeChoice } from '../shell/tree-choice.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 import { ErrorsChart } from './errors-chart.js'
 import { FigureCards, type FigureName } from './figure-cards.js'
@@ -29,8 +30,9 @@ export function OverviewPage() {
   const scope = useScope()
   const range = useRange('24h')
   const { preset } = range
-  const usage = useResource('/usage', { account: scope, ...range.query }, { everyMs: range.everyMs })
-  const month = useResource('/usage', { account: scope, range: '30d', by: 'day', group: 'model' })
+  const tree = useTree().isTree ? 'true' : null
+  const usage = useResource('/usage', { account: scope, tree, ...range.query }, { everyMs: range.everyMs })
+  const month = useResource('/usage', { account: scope, tree, range: '30d', by: 'day', group: 'model' })
   const limits = useLimits(scope)
   const live = useLive(scope, true)
   useOnTraffic(live, () => {
@@ -41,10 +43,10 @@ export function OverviewPage() {
     <Page
       title="Overview"
       purpose={`Traffic, cost and failures, ${range.words}.`}
-      scoped
       filters={
         <>
           <RangePicker range={range} />
+          <TreeChoice />
           <Pulse on={range.isLive} of={[usage, live]} />
         </>
       }

@@ -6,12 +6,13 @@ import type { ReactNode } from 'react'
 import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
-import { CopyButton } from '../components/copy-button.js'
+import { CodeBlock, CopyButton } from '../components/copy-button.js'
 import { DrawerSection, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog } from '../components/dialog.js'
 import { limitText, resetsAtMs } from '../components/limits.js'
 import { Loaded } from '../components/loading-states.js'
+import { Tabs } from '../components/tabs.js'
 import { Absent, Money, Name, Took } from '../components/values.js'
 import { Waterfall } from '../components/waterfall.js'
 import {
@@ -111,21 +112,20 @@ function MaybeLink({ to, children }: { readonly to: string | null; readonly chil
 
 function Contents({ row }: { readonly row: RequestRow }) {
   const links = useLinks(row)
-  return (
+  const isFailed = row.cause !== null
+  const timing = (
+    <DrawerSection title="Timing">
+      <Waterfall hops={row.hops} totalMs={row.durationMs} attempts={attemptsOf(row)} />
+    </DrawerSection>
+  )
+  const details = (
     <>
-      <Summary row={row} />
-      <Failure row={row} links={links} />
-      <DrawerSection title="Timing">
-        <Waterfall hops={row.hops} totalMs={row.durationMs} attempts={attemptsOf(row)} />
-      </DrawerSection>
-      <Attempts row={row} links={links} />
+      {isFailed ? timing : null}
       <DrawerSection title="Request">
         <Facts>
           <RequestFacts row={row} links={links} />
-          <ServiceFacts row={row} links={links} />
         </Facts>
       </DrawerSection>
-      {row.recorded === true ? <RecordedConversation row={row} /> : null}
       <DrawerSection title="Usage">
         <Facts>
           <TokenFacts row={row} />
@@ -140,6 +140,34 @@ function Contents({ row }: { readonly row: RequestRow }) {
           <Ids row={row} links={links} />
         </Facts>
       </DrawerSection>
+    </>
+  )
+  const routing = (
+    <>
+      <Attempts row={row} links={links} />
+      <DrawerSection title="Route">
+        <Facts>
+          <ServiceFacts row={row} links={links} />
+        </Facts>
+      </DrawerSection>
+    </>
+  )
+  const raw = <CodeBlock what="ledger entry" code={JSON.stringify(row, null, 2)} />
+  return (
+    <>
+      <Summary row={row} />
+      {isFailed ? <Failure row={row} links={links} /> : timing}
+      <Tabs
+        label="Parts of the request"
+        tabs={[
+          { name: 'Details', content: details },
+          { name: 'Routing', content: routing },
+          { name: 'Raw', content: raw },
+          ...(row.recorded === true
+            ? [{ name: 'Conversation', content: <RecordedConversation row={row} /> }]
+            : []),
+        ]}
+      />
     </>
   )
 }

@@ -9,7 +9,7 @@ import { Absent, TwoLines } from '../components/values.js'
 import { count } from '../format/number.js'
 import { unitsText } from '../format/units.js'
 import { setQuery, useLocation } from '../routing.js'
-import { useScope } from '../shell/session.js'
+import { useScope, useTree } from '../shell/session.js'
 import { modelOf, Status } from './request-status.js'
 
 const RequestDrawer = lazy(() =>
@@ -126,7 +126,8 @@ interface RequestRowsProps {
 
 /** A list of the server, or some rows, newest first. A click opens the request. */
 export function RequestTable(props: RequestListProps | RequestRowsProps) {
-  const isOfAll = useScope() === 'all'
+  const { isTree } = useTree()
+  const isOfAll = useScope() === 'all' || isTree
   const sort = 'list' in props ? props.list.sort : '-atMs'
   const shared = {
     caption: sort === '-atMs' ? 'Requests, newest first' : 'Requests',

@@ -39,7 +39,6 @@ export function RequestsPage() {
     <Page
       title="Requests"
       purpose="Each request with its cost and timing. Prompts and replies are kept only where they are recorded."
-      scoped
       action={
         <>
           <Link to={urlOf('/batches', { account: scope })} className="button">

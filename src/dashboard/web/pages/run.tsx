@@ -31,7 +31,6 @@ export function RunPage() {
     <Page
       title={run === '' ? 'Run' : `Run ${run}`}
       purpose="What the run has used, what is left of its limits, and its requests."
-      scoped="one"
       action={
         data?.mayEnd === true && data.state === 'live' ? (
           <Button tone="danger" onClick={() => open((onClose) => <StopRun run={data} onClose={onClose} />)}>

@@ -39,7 +39,6 @@ export function StatementPage() {
           ? 'What all accounts used and cost in a month (UTC).'
           : 'What the account and all below it used and cost in a month (UTC).'
       }
-      scoped
       action={<SaveCsv path="/statements/{id}" query={{ ...asked, format: 'csv' }} />}
       filters={
         <>
@@ -145,7 +144,7 @@ const UNITS: Column<Pick<Line, 'units'>> = {
   id: 'units',
   head: 'Units',
   cell: ({ units }) => countsText(Object.entries(units)),
-  text: true,
+  className: 'prose',
   minor: true,
 }
 const SUMS: readonly Column<StatementReply['accounts'][number]>[] = [

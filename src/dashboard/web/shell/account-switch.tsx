@@ -1,6 +1,7 @@
 /**
- * The account that the page shows, chosen from a list with a search: Enter takes the first match. The server
- * searches names, labels and members; `All accounts` is on top only while the text begins it.
+ * The account that the pages show, chosen at the head of the rail from a list with a search: Enter takes the
+ * first match. The server searches names, labels and members; `All accounts` is on top only while the text
+ * begins it.
  */
 import { useState } from 'react'
 import type { TreeRow } from '../../../control/dashboard/schema/schema.js'
@@ -8,14 +9,26 @@ import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
 import { Picker, type Entry } from '../components/picker.js'
 import { dollars } from '../format/number.js'
-import { setFilter } from '../routing.js'
-import { useAccount, useRights, useScope, useSession } from './session.js'
+import { accountOfPath, go, setFilter, useLocation } from '../routing.js'
+import { useAccount, useRights, useScope, useSession, withScope } from './session.js'
 
 const ALL = { id: 'all', label: 'All accounts' }
 
-/** The button with the name of the account, and the list. `hasAll`: the page can show all accounts. */
-export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
+/** Pages of an account that have no view of another, or none of all: a choice leads to the overview. */
+const OF_ONE = ['/me', '/runs', '/settings', '/operations', '/providers', '/users', '/configuration']
+
+/** Shows the account on this page, or on the overview. */
+function show(account: string | null, path: string): void {
+  if (accountOfPath(path) !== null) go(account === null ? '/accounts' : `/accounts/${account}`)
+  else if (OF_ONE.includes(path)) go(withScope('/', account))
+  // A key belongs to one account.
+  else setFilter({ account, own: null, key: null, request: null })
+}
+
+/** The button with the name of the account, and the list. */
+export function AccountSwitch() {
   const scope = useScope()
+  const { path } = useLocation()
   const me = useAccount()
   const { readsGateway, readsAccounts } = useRights()
   const { accounts: own } = useSession().session
@@ -35,7 +48,7 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const mine = own
     .filter(({ name }) => name.toLowerCase().includes(words))
     .map(({ name }): Entry => ({ id: name, label: name }))
-  const isAllFirst = readsGateway && hasAll && ALL.label.toLowerCase().startsWith(words)
+  const isAllFirst = readsGateway && ALL.label.toLowerCase().startsWith(words)
   const known = new Set(listed.map(({ id }) => id))
   const rest = readsGateway ? [] : mine.filter(({ id }) => !known.has(id))
   const entries = [...(isAllFirst ? [ALL] : []), ...listed, ...rest]
@@ -46,8 +59,7 @@ export function AccountSwitch({ hasAll }: { readonly hasAll: boolean }) {
   const usual = own.find(({ id }) => id === me.id)?.name
   const take = ({ id }: Entry): void => {
     const isUsual = id === (readsGateway ? 'all' : usual)
-    // A key belongs to one account.
-    setFilter({ account: isUsual ? null : id, key: null, request: null })
+    show(isUsual ? null : id, path)
     end()
   }
   const name = scope === 'all' ? ALL.label : (shown?.name ?? scope ?? usual ?? 'My account')

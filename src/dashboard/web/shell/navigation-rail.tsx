@@ -1,6 +1,9 @@
-/** The navigation rail with the account at its foot. On a narrow screen it is a sheet. */
+/**
+ * The navigation rail: the account that the pages show, the search, the pages, and the user at its foot. On a
+ * narrow screen it is a sheet.
+ */
 import { Dialog as Base } from '@base-ui/react/dialog'
-import { useEffect, useState } from 'react'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { useResource } from '../api/use-resource.js'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
 import { plural } from '../format/number.js'
@@ -8,6 +11,10 @@ import { accountOfPath, Link, useLocation } from '../routing.js'
 import { useIncidents } from './incident-strip.js'
 import { useAccount, useRights, useScope, useSession, withScope, type Rights } from './session.js'
 import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
+
+const AccountSwitch = lazy(() =>
+  import('./account-switch.js').then((module) => ({ default: module.AccountSwitch })),
+)
 
 /** The product's logo and name. */
 export function Mark() {
@@ -19,8 +26,13 @@ export function Mark() {
   )
 }
 
+interface RailProps {
+  /** Opens the command palette. */
+  readonly find: () => void
+}
+
 /** The rail of a wide screen, or the top bar of a narrow one. */
-export function Rail() {
+export function Rail({ find }: RailProps) {
   const [open, setOpen] = useState(false)
   const { path } = useLocation()
   useEffect(() => setOpen(false), [path])
@@ -28,7 +40,7 @@ export function Rail() {
   return (
     <>
       <aside className="rail" aria-label="Sluice">
-        <Contents />
+        <Contents find={find} />
       </aside>
       <header className="top-bar">
         <Base.Root open={open} onOpenChange={setOpen}>
@@ -37,7 +49,12 @@ export function Rail() {
             <Base.Backdrop className="veil" />
             <Base.Popup className="sheet">
               <Base.Title className="unseen">Menu</Base.Title>
-              <Contents />
+              <Contents
+                find={() => {
+                  setOpen(false)
+                  find()
+                }}
+              />
             </Base.Popup>
           </Base.Portal>
         </Base.Root>
@@ -48,13 +65,27 @@ export function Rail() {
   )
 }
 
-function Contents() {
+function Contents({ find }: RailProps) {
   const { readsGateway } = useRights()
+  const { accounts } = useSession().session
   return (
     <div className="rail-contents">
       <Link to="/" aria-label="Sluice, overview">
         <Mark />
       </Link>
+      <div className="rail-head stack">
+        {readsGateway || accounts.length > 1 ? (
+          <Suspense fallback={<span className="filter account row" />}>
+            <AccountSwitch />
+          </Suspense>
+        ) : null}
+        <button type="button" className="filter row line spread" onClick={find}>
+          <span className="row line">
+            <Icon name="search" /> Find
+          </span>
+          <kbd>Ctrl K</kbd>
+        </button>
+      </div>
       <nav aria-label="Pages">
         <Sections ofGateway={false} />
         {readsGateway ? <Sections ofGateway /> : null}
@@ -126,13 +157,6 @@ const THEMES: readonly { choice: ThemeChoice; icon: IconName; label: string }[] 
 function PlanChip() {
   const scope = useScope()
   const { data } = useResource('/account', { account: scope }, { enabled: scope !== 'all' })
-  if (scope === 'all') {
-    return (
-      <Link to="/accounts" className="plan-chip small">
-        All accounts
-      </Link>
-    )
-  }
   if (data === null) return null
   const { name, plan, liveKeys } = data
   return (

@@ -2,36 +2,17 @@
 import { lazy, Suspense, useEffect, useId, useState, type ReactNode } from 'react'
 import { Button } from '../components/button.js'
 import { useLocation } from '../routing.js'
-import { useRights, useSession } from './session.js'
-
-const AccountSwitch = lazy(() =>
-  import('./account-switch.js').then((module) => ({ default: module.AccountSwitch })),
-)
 
 interface PageProps {
   readonly title: string
   readonly purpose: ReactNode
   readonly action?: ReactNode
   readonly filters?: ReactNode
-  /**
-   * The page shows data of one account, which administrators can select. `one`: it has no view of all
-   * accounts.
-   */
-  readonly scoped?: boolean | 'one'
   readonly children: ReactNode
 }
 
 /** A page of the dashboard. */
-export function Page({ title, purpose, action, filters, scoped = false, children }: PageProps) {
-  const { readsGateway } = useRights()
-  const { accounts } = useSession().session
-  const mayChoose = readsGateway || accounts.length > 1
-  const choice =
-    mayChoose && scoped !== false ? (
-      <Suspense fallback={<span className="filter account row" />}>
-        <AccountSwitch hasAll={scoped !== 'one'} />
-      </Suspense>
-    ) : undefined
+export function Page({ title, purpose, action, filters, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Sluice`
   }, [title])
@@ -44,11 +25,10 @@ export function Page({ title, purpose, action, filters, scoped = false, children
         </div>
         {action === undefined ? null : <div className="page-action row">{action}</div>}
       </header>
-      {filters === undefined && choice === undefined ? null : (
+      {filters === undefined ? null : (
         <Filters>
-          {choice}
           {filters}
-          {filters === undefined ? null : <ViewsButton />}
+          <ViewsButton />
         </Filters>
       )}
       {children}
@@ -57,17 +37,16 @@ export function Page({ title, purpose, action, filters, scoped = false, children
 }
 
 /** Parameters of the address that filter nothing; `to` counts with `from`. */
-const NO_FILTERS = new Set(['sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to', 'toMs'])
-
-/** The account of all accounts, which is no filter. */
-const ALL = 'all'
+const NO_FILTERS = new Set([
+  ...['account', 'own', 'sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to', 'toMs'],
+])
 
 /** The filters of the page; on phones they are behind a button with the number of those that are set. */
 function Filters({ children }: { readonly children: ReactNode }) {
   const { query } = useLocation()
   const [isOpen, setOpen] = useState(false)
   const id = useId()
-  const set = [...query].filter(([name, value]) => !NO_FILTERS.has(name) && value !== ALL).length
+  const set = [...query.keys()].filter((name) => !NO_FILTERS.has(name)).length
   return (
     <>
       <Button

@@ -228,6 +228,23 @@ void t.test('aliases and virtual models, with all their targets and prices', asy
   t.ok(upstreams.includes('openai'))
 })
 
+void t.test('a plan has a price only if the configuration sets it', async (t) => {
+  const stage = await startStage(t)
+  const root = await stage.signedIn('root@example.com', 'max', 'admin')
+  t.match((await root.get('/plans')).json['plans'], [{ priceUsd: 20 }, { priceUsd: 50 }, { priceUsd: 100 }])
+  const text = readFileSync(stage.gateway.configFile, 'utf8')
+  writeFileSync(
+    stage.gateway.configFile,
+    text.replace(/^plans:\n(?: .*\n)+/m, 'plans: { pro: { max_keys: 3 } }\n'),
+  )
+  stage.gateway.reload()
+  t.match((await root.get('/plans')).json['plans'], [
+    { name: 'starter', priceUsd: 0, maxKeys: 5 },
+    { name: 'pro', priceUsd: 0, maxKeys: 3 },
+    { name: 'max', priceUsd: 0, maxKeys: null },
+  ])
+})
+
 void t.test('models, and the route of an id', async (t) => {
   const stage = await startStage(t)
   const browser = await stage.signedIn('ada@example.com')

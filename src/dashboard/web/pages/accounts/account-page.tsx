@@ -247,14 +247,15 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
 
 /** Nothing without requests. */
 function Spend({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
-  const { data } = useResource('/usage', { account: name, range: '30d', by: 'day', group: 'key' })
+  const [group, title] = hasBelow ? ['below', 'Cost by account'] : ['key', 'Cost by key']
+  const { data } = useResource('/usage', { account: name, tree: 'true', range: '30d', by: 'day', group })
   if (data === null || data.total.requests === 0) return null
   const colourOf = coloursOf(data.groups.map(seriesId))
   const buckets = bucketsOf(data)
   return (
     <Chart
-      title="Cost by key"
-      note={`${perText(buckets)}, last 30 d${hasBelow ? ', the account itself' : ''}`}
+      title={title ?? ''}
+      note={`${perText(buckets)}, last 30 d`}
       figure={dollars(data.total.costNanoUsd)}
       kind="bars"
       buckets={buckets}

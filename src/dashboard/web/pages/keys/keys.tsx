@@ -140,7 +140,6 @@ export function KeysPage() {
     <Page
       title="Keys"
       purpose="Programs send a key with each request. Usage, limits and revocation are per key."
-      scoped
       action={makesKeys && <CreateButton text="Create key" onClick={() => setQuery({ create: '1' })} />}
       filters={
         <FilterBar search={{ label: 'Search keys', hint: 'Name, id or part of the key' }} filters={filters}>

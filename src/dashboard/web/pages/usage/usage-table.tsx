@@ -138,7 +138,7 @@ const UNITS: Column<GroupRow> = {
   id: 'units',
   head: 'Units',
   cell: ({ units }) => unitsText(units),
-  text: true,
+  className: 'prose',
   minor: true,
 }
 

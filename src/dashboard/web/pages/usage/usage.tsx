@@ -51,7 +51,6 @@ export function UsagePage() {
     <Page
       title="Usage"
       purpose={mover ?? 'What was spent, on what, and what changed.'}
-      scoped
       action={<SaveCsv path="/usage.csv" query={{ ...asked, group }} />}
       filters={
         <>
