@@ -6,7 +6,7 @@ import { priceAt, type ModelFacts, type ModelPrice, type ModelPrices } from '../
 import { priceOf, tierPrice, type Price } from './price.js'
 
 /** The key in an upstream's own list for the price of every model that the list does not name. */
-export const ANY_MODEL = '*'
+const ANY_MODEL = '*'
 
 /**
  * Suffixes of an id that name the same model: a date, a version, or an alias of one. Any other suffix

@@ -19,34 +19,6 @@ import type { ModelRoute, RouteShadow, RouteTarget } from '../routing/router.js'
 import { dialectsByRequest, type DialectsByRequest } from '../upstreams/choose-openai-endpoint.js'
 import { notCarried } from './not-carried.js'
 
-/** An upstream of a route, and how requests for the model reach it. */
-interface TargetExplanation {
-  readonly target: RouteTarget
-  /** The model that is requested from it. */
-  readonly model: string
-  /** Share of the requests, 0 to 1; null for a fallback. */
-  readonly share: number | null
-  readonly wireFormat: DialectsByRequest
-}
-
-/** The upstreams of a route in the order of the file, the fallback last. */
-export function explainTargets(
-  { targets, fallback }: ModelRoute,
-  model: string,
-  catalogue: Catalogue,
-): TargetExplanation[] {
-  const total = targets.reduce((sum, { weight }) => sum + weight, 0)
-  return [...targets, ...fallback].map((target) => {
-    const requested = modelAt(target, model)
-    return {
-      target,
-      model: requested,
-      share: target.isFallback ? null : total === 0 ? 0 : target.weight / total,
-      wireFormat: dialectsByRequest(target.upstream, factsFor(catalogue, requested)),
-    }
-  })
-}
-
 /** One upstream that may serve the model. */
 interface CandidateExplanation {
   readonly upstream: string
@@ -132,9 +104,13 @@ interface ShadowExplanation {
 }
 
 /** Explains a route for a model id that it matches. */
-export function explainRoute(route: ModelRoute, model: string, catalogue: Catalogue): RouteExplanation {
-  const { config, shadow } = route
+export function explainRoute(
+  { config, targets, fallback, shadow }: ModelRoute,
+  model: string,
+  catalogue: Catalogue,
+): RouteExplanation {
   const { when, sticky, balance, retry, hedge } = config
+  const total = targets.reduce((sum, { weight }) => sum + weight, 0)
   return {
     when: when === null ? null : whenText(when),
     sticky,
@@ -142,23 +118,28 @@ export function explainRoute(route: ModelRoute, model: string, catalogue: Catalo
     retry: retryShown(retry),
     hedge: hedgeShown(hedge),
     shadow: shadow === null ? null : shadowShown(shadow, model),
-    candidates: explainTargets(route, model, catalogue).map((each) => explainCandidate(each, catalogue)),
+    candidates: [...targets, ...fallback].map((target) =>
+      explainCandidate(target, modelAt(target, model), { catalogue, total }),
+    ),
   }
 }
 
 function explainCandidate(
-  { target: { upstream, weight, isFallback, abort }, model, share, wireFormat }: TargetExplanation,
-  catalogue: Catalogue,
+  { upstream, weight, isFallback, abort }: RouteTarget,
+  model: string,
+  { catalogue, total }: { readonly catalogue: Catalogue; readonly total: number },
 ): CandidateExplanation {
   const { breaker, probe, apiKeys, quirks } = upstream
+  const facts = factsFor(catalogue, model)
+  const wire_format = dialectsByRequest(upstream, facts)
   return {
     upstream: upstream.name,
     model,
     fallback: isFallback,
     weight: isFallback ? null : weight,
-    percent: share === null ? null : Math.round(1_000 * share) / 10,
+    percent: isFallback ? null : Math.round((1_000 * weight) / total) / 10,
     abort: abort === null ? null : abortShown(abort),
-    wire_format: wireFormat,
+    wire_format,
     configured: isConfigured(upstream),
     api_keys: apiKeys.length,
     breaker: {
@@ -171,7 +152,7 @@ function explainCandidate(
     probe: probeShown(probe),
     allow_tools: upstream.allowTools,
     quirks_drop: quirks.drop,
-    ...notCarried(wireFormat.plain, { facts: factsFor(catalogue, model), upstream }),
+    ...notCarried(wire_format.plain, { facts, upstream }),
   }
 }
 

@@ -89,7 +89,7 @@ const HOLDS_MS = 30_000
 /** The time for counting those of one page. */
 const COUNT_MS = 300
 
-/** The batches of a list with what they have used, as far as it is known or there is time to count it. */
+/** The batches of a list with what they have used; null for those that there is no time to count. */
 async function withUse(
   services: Services,
   batches: readonly BatchHead[],

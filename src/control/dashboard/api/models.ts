@@ -5,7 +5,6 @@ import { arrayOf, objectOf, stringOf } from '../../../base/json.js'
 import { TASK_NAMES, type TaskName } from '../../../formats/chat/operations.js'
 import { priceAt, type ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
-import { explainTargets } from '../../../gateway/explain/explain-route.js'
 import { Prices } from '../../../ledger/find-price.js'
 import { priceOf, shownPrice } from '../../../ledger/price.js'
 import { PLAIN_REQUEST, whenText } from '../../../gateway/routing/match-route-conditions.js'
@@ -207,32 +206,39 @@ function pricesNow(snapshot: Snapshot): Prices {
   return prices
 }
 
-/** What `sluice explain` states about a route, for the page. */
-function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): schema.Route | null {
-  const targets = explainTargets(found, requested, snapshot.catalogue)
-  const [first] = targets
-  if (first === undefined) return null
-  const { upstream } = first.target
-  const { when } = found.config
+function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): schema.RouteTarget[] {
+  const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
   const prices = pricesNow(snapshot)
+  return [...found.targets, ...found.fallback].map((target) => {
+    const { upstream, weight, isFallback } = target
+    const model = modelAt(target, requested)
+    const price = prices.find(upstream.name, model, null)
+    return {
+      upstream: upstream.name,
+      model,
+      share: isFallback || total === 0 ? 0 : weight / total,
+      isFallback,
+      configured: isConfigured(upstream),
+      price: price === null ? null : shownPrice(price),
+    }
+  })
+}
+
+function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): schema.Route | null {
+  const { label, targets, config } = found
+  const [target] = targets
+  if (target === undefined) return null
+  const { upstream } = target
+  const model = modelAt(target, requested)
+  const dialects = dialectsByRequest(upstream, factsFor(snapshot.catalogue, model))
   return {
-    label: found.label,
+    label,
     upstream: upstream.name,
     configured: isConfigured(upstream),
-    model: first.model,
-    dialect: first.wireFormat.plain,
-    dialectWithTools: first.wireFormat.with_tools,
-    conditions: when === null ? '' : whenText(when),
-    targets: targets.map(({ target, model, share }) => {
-      const price = prices.find(target.upstream.name, model, null)
-      return {
-        upstream: target.upstream.name,
-        model,
-        share: share ?? 0,
-        isFallback: target.isFallback,
-        configured: isConfigured(target.upstream),
-        price: price === null ? null : shownPrice(price),
-      }
-    }),
+    model,
+    dialect: dialects.plain,
+    dialectWithTools: dialects.with_tools,
+    conditions: config.when === null ? '' : whenText(config.when),
+    targets: targetViews(snapshot, found, requested),
   }
 }

@@ -251,33 +251,46 @@ function LimitsForm({ page, onClose }: { readonly page: AccountPageReply; readon
       }}
       onClose={onClose}
     >
-      {({ field }) => (
-        <div className="field-grid">
-          {ORDER.map((limit, at) => (
-            <TextField
-              key={limit.name}
-              label={limit.label}
-              type="number"
-              min={0}
-              step={limit.step}
-              autoFocus={at === 0}
-              inputMode={limit.unit === 1 ? 'numeric' : 'decimal'}
-              placeholder="no limit"
-              hint={boundText(page, limit, isAdmin)}
-              {...field(limit.name)}
-            />
-          ))}
-        </div>
-      )}
+      {({ field }) => {
+        const fields = (shown: readonly LimitField[]) => (
+          <div className="field-grid">
+            {shown.map((limit) => (
+              <TextField
+                key={limit.name}
+                label={limit.label}
+                type="number"
+                min={0}
+                step={limit.step}
+                autoFocus={limit === BUDGETS[0]}
+                inputMode={limit.unit === 1 ? 'numeric' : 'decimal'}
+                placeholder="no limit"
+                hint={boundText(page, limit, isAdmin)}
+                {...field(limit.name)}
+              />
+            ))}
+          </div>
+        )
+        return (
+          <>
+            {fields(BUDGETS)}
+            <details className="more-rows" open={OTHERS.some(({ name }) => initial[name] !== '')}>
+              <summary>Other limits: requests, tokens, pictures, sound</summary>
+              {fields(OTHERS)}
+            </details>
+          </>
+        )
+      }}
     </FormDialog>
   )
 }
 
-/** The budgets first: those are what people come for. */
-const ORDER = [
-  ...LIMIT_FIELDS.filter(({ unit }) => unit !== 1).reverse(),
-  ...LIMIT_FIELDS.filter(({ unit }) => unit === 1),
+const ofMoney = LIMIT_FIELDS.filter(({ unit }) => unit !== 1)
+/** What people come for: that of the month first. */
+const BUDGETS = [
+  ...ofMoney.filter(({ name }) => name === 'nanoUsdPerMonth'),
+  ...ofMoney.filter(({ name }) => name !== 'nanoUsdPerMonth'),
 ]
+const OTHERS = LIMIT_FIELDS.filter(({ unit }) => unit === 1)
 
 /** The lowest limit of the accounts above, and of the plan. */
 function boundText(

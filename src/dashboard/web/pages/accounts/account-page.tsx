@@ -254,7 +254,7 @@ function Spend({ name, hasBelow }: { readonly name: string; readonly hasBelow: b
   const buckets = bucketsOf(data)
   return (
     <Chart
-      title={title ?? ''}
+      title={title}
       note={`${perText(buckets)}, last 30 d`}
       figure={dollars(data.total.costNanoUsd)}
       kind="bars"
