@@ -36,17 +36,28 @@ export async function serveFiles(
       return sendObject(x, JSON.stringify(shownFile(await upload(x, identity, files))))
     return sendObject(x, JSON.stringify(await listed(x, accountId, files)))
   }
+  const isGoogle = x.path.includes('/v1beta/')
   const file = await files.find(accountId, id)
   if (file === null || file.purpose === 'work' || file.isPartial) throw unknownId('file', id, 'file_id')
   if (x.req.method === 'DELETE') {
     await files.remove(file)
-    return sendObject(x, JSON.stringify({ id, object: 'file', deleted: true }))
+    return sendObject(x, JSON.stringify(isGoogle ? {} : { id, object: 'file', deleted: true }))
   }
-  if (x.path.endsWith('/content')) {
+  if (/(?:\/content|:download)$/.test(x.path)) {
     const chunks = files.read(file)
     return sendBytes(x, { type: 'application/octet-stream', bytes: file.bytes, chunks })
   }
-  return sendObject(x, JSON.stringify(shownFile(file)))
+  return sendObject(x, JSON.stringify(isGoogle ? googleFile(file) : shownFile(file)))
+}
+
+/** The file as the Gemini API shows one (SDK `@google/genai` 3.3.0: files). */
+function googleFile({ id, name, bytes, purpose, createdAtMs, expiresAtMs }: StoredFile): JsonObject {
+  const [at, expirationTime] = [createdAtMs, expiresAtMs].map((ms) => new Date(ms).toISOString())
+  return {
+    ...{ name: `files/${id}`, displayName: name, mimeType: 'application/jsonl', sizeBytes: String(bytes) },
+    ...{ createTime: at, updateTime: at, expirationTime, state: 'ACTIVE' },
+    source: purpose === 'batch' ? 'UPLOADED' : 'GENERATED',
+  }
 }
 
 function shownFile({ id, name, purpose, bytes, createdAtMs, expiresAtMs }: StoredFile): JsonObject {

@@ -12,7 +12,7 @@ import { pathOf } from '../../http/request-guard.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
-import { isAtUpstream } from '../native/vendor-files.js'
+import { isAtUpstream, isOwnFile } from '../native/vendor-files.js'
 
 /** The endpoint of a request. */
 export interface Identified {
@@ -49,7 +49,8 @@ export function identify(x: Exchange): Identified {
   const { endpoint, format } = resolved
   const dialect = dialectOf(resolved, req, path)
   // The files of these vendors' clients are at an upstream of the vendor.
-  if (endpoint.operation === 'files' && isAtUpstream(dialect)) {
+  const isOwn = dialect === 'gemini' && isOwnFile(endpoint.model)
+  if (endpoint.operation === 'files' && isAtUpstream(dialect) && !isOwn) {
     return { resolved: null, dialect, operation: 'native', format, clientRequestId, refusal: null }
   }
   const isArray = isArrayStream(resolved, req, path)

@@ -10,7 +10,7 @@ import type { JsonObject } from '../../../src/base/json.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
-import { openBatchStage, PLACES, statusOf, type BatchStage } from './batch-stage.js'
+import { openBatchStage, PLACES, statusOf, uploaded, type BatchStage } from './batch-stage.js'
 
 t.setTimeout(120_000)
 
@@ -153,6 +153,7 @@ for (const place of PLACES) {
       ],
       [batchOf({ request: { ...request, model: 'models/other' } }), /request\.model must be/],
       [{ batch: { inputConfig: { fileName: 'files/file-0' } } }, /file-0/],
+      [{ batch: { inputConfig: { fileName: 'files/abc123' } } }, /cannot read the lines of a file at Google/],
     ] as const) {
       t.match(await post(body), { error: { message: expected } })
     }
@@ -160,3 +161,23 @@ for (const place of PLACES) {
     t.match(await post({ batch: { displayName: 7, inputConfig: {} } }), { error: { message: /displayName/ } })
   })
 }
+
+void t.test('a batch from a file of the gateway: its results are a file for Google’s clients', async (t) => {
+  const stage = await openBatchStage(t, PLACES[0], { upstreamOptions: 'operations: { batch: queue }' })
+  const { own, foreign } = clientsOf(stage)
+  const request = { contents: [{ role: 'user', parts: [{ text: 'hi' }] }] }
+  const id = await uploaded(stage.client, `${JSON.stringify({ key: 'k', request })}\n`)
+  const made = await own.batches.create({ model: 'gemini-2.5-flash', src: { fileName: `files/${id}` } })
+  const { dest } = await ended(own, made.name ?? '')
+  const name = dest?.fileName ?? ''
+  t.match(await own.files.get({ name }), { name, mimeType: 'application/jsonl', source: 'GENERATED' })
+  const download = (key: string | null): Promise<Response> =>
+    fetch(`${stage.gateway.origin}/v1beta/${name}:download?alt=media`, {
+      headers: { 'x-goog-api-key': key ?? '' },
+    })
+  t.match(await (await download(stage.client.apiKey)).text(), /^\{"key":"k","response":/)
+  t.equal((await download(stage.other.apiKey)).status, 404)
+  t.equal(await statusOf(foreign.files.delete({ name })), 404)
+  await own.files.delete({ name })
+  t.equal(await statusOf(own.files.get({ name })), 404)
+})

@@ -88,6 +88,12 @@ function metadataOf(batch: JsonObject): JsonObject | null {
 
 async function fileNamed(name: string, { identity, files }: Asking): Promise<StoredFile> {
   const id = name.replace(/^files\//, '')
+  // An id of Google's: what was uploaded there cannot be read back.
+  if (!id.startsWith('file-')) {
+    const message =
+      'batch.inputConfig.fileName must be a file of POST /v1/files with the purpose "batch": the gateway cannot read the lines of a file at Google. Send them in batch.inputConfig.requests, or upload them there.'
+    throw malformed(message, 'batch.inputConfig.fileName')
+  }
   const file = await files.find(identity.accountId, id)
   if (file === null || file.isPartial || file.purpose !== 'batch') {
     throw unknownId('file', id, 'batch.inputConfig.fileName')
