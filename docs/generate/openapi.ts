@@ -260,7 +260,8 @@ function operationOf(row: EndpointRow): Members {
   ]
   return {
     tags: [tag],
-    operationId: operationId(row.method, row.path),
+    // OpenAI's path to cancel a batch has the same words.
+    operationId: `${operationId(row.method, row.path)}${row.path === '/v1/batches/{id}:cancel' ? 'Google' : ''}`,
     summary,
     ...(isGemini ? { security: [{ googleKey: [] }, { queryKey: [] }, { bearer: [] }] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),

@@ -50,11 +50,12 @@ const PREFIXES: readonly (readonly [string, Provider])[] = [
   ['/openai/v1', 'openai'],
   ['/anthropic/v1', 'anthropic'],
   ['/gemini/v1beta', 'gemini'],
+  ['/gemini/v1', 'gemini'],
   ['/v1beta', 'gemini'],
 ]
 
 /** Google's paths for the bytes of files, below its own path or around it. */
-const BYTES = /^(?:\/gemini)?(\/(?:upload|download))(?:\/gemini)?\/v1beta(\/.*)$/
+const BYTES = /^(?:\/gemini)?(\/(?:upload|download))(?:\/gemini)?\/v1(?:beta)?(\/.*)$/
 
 /**
  * The endpoint of a path. Without a prefix, each provider's own paths are served; `/v1/models` is OpenAI's

@@ -103,7 +103,12 @@ const MODEL_ENDPOINTS: readonly EndpointRow[] = [
 
 /** All endpoints except `/native/…`, whose paths are those of the upstreams. */
 export const ENDPOINTS: readonly EndpointRow[] = [
+  // Of Google's clients, before OpenAI's paths that match them too; both vendors share the others.
+  post('/v1/batches/{id}:cancel', GEMINI, BATCHES),
+  get('/v1/files/{id}:download', GEMINI, FILES),
+  post('/upload/v1/files', GEMINI, FILES),
   ...OPENAI_ENDPOINTS,
+  { ...get('/v1/batches/{id}', GEMINI, BATCHES), method: 'DELETE' },
   post('/v1/rerank', RERANK_FORMAT, RERANK),
   post('/v2/rerank', COHERE_FORMAT, RERANK),
   post('/v1/messages', MESSAGES, CHAT),

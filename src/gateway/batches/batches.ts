@@ -108,7 +108,9 @@ export class Batches {
     const { operation, model: named = null } = endpoint
     const files = this.files()
     if (files === null) return Promise.reject(new GatewayError('untranslatable', FILES_OFF))
-    if (operation === 'files') return serveFiles(x, named, { identity: creator.identity, files })
+    if (operation === 'files') {
+      return serveFiles(x, named, { identity: creator.identity, files, isGoogle: dialect === 'gemini' })
+    }
     const services = { ...this.services(files), wake: () => this.wake() }
     return serveBatches(x, { dialect, named }, creator, services)
   }

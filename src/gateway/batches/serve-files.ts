@@ -28,7 +28,11 @@ export function unknownId(what: 'file' | 'batch', id: string, param: string): Ga
 export async function serveFiles(
   x: Exchange,
   id: string | null,
-  { identity, files }: { readonly identity: Identity; readonly files: FileStore },
+  {
+    identity,
+    files,
+    isGoogle,
+  }: { readonly identity: Identity; readonly files: FileStore; readonly isGoogle: boolean },
 ): Promise<Delivery> {
   const { accountId } = identity
   if (id === null) {
@@ -36,7 +40,6 @@ export async function serveFiles(
       return sendObject(x, JSON.stringify(shownFile(await upload(x, identity, files))))
     return sendObject(x, JSON.stringify(await listed(x, accountId, files)))
   }
-  const isGoogle = x.path.includes('/v1beta/')
   const file = await files.find(accountId, id)
   if (file === null || file.purpose === 'work' || file.isPartial) throw unknownId('file', id, 'file_id')
   if (x.req.method === 'DELETE') {

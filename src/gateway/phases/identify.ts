@@ -108,14 +108,16 @@ function isArrayStream({ dialect, endpoint }: ResolvedEndpoint, req: HttpRequest
 /** The format of the client, which at paths that vendors share its headers and query tell. */
 function dialectOf({ dialect, endpoint }: ResolvedEndpoint, req: HttpRequest, path: string): DialectName {
   const { operation } = endpoint
-  if (dialect !== 'openai-chat' || (operation !== 'models' && operation !== 'files')) return dialect
-  const isOpenAi = path.startsWith('/openai/')
-  if (headerOf(req, 'anthropic-version') !== undefined && !isOpenAi) return 'anthropic'
-  if (operation === 'files') return dialect
+  if (dialect !== 'openai-chat' || !SHARED.has(operation)) return dialect
+  if (operation !== 'models' && path.startsWith('/openai/')) return dialect
+  if (operation !== 'batches' && headerOf(req, 'anthropic-version') !== undefined) return 'anthropic'
   const query = (req.url ?? '').slice(path.length + 1)
   const hasKey = headerOf(req, 'x-goog-api-key') !== undefined || /(?:^|&)key=/.test(query)
   return hasKey ? 'gemini' : 'openai-chat'
 }
+
+/** Operations whose paths OpenAI's, Anthropic's and Google's clients share. */
+const SHARED: ReadonlySet<string> = new Set(['models', 'files', 'batches'])
 
 /** The error, and the format of its reply; null if the path is similar to none. */
 interface UnknownEndpoint {

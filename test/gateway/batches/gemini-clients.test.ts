@@ -181,3 +181,20 @@ void t.test('a batch from a file of the gateway: its results are a file for Goog
   await own.files.delete({ name })
   t.equal(await statusOf(own.files.get({ name })), 404)
 })
+
+void t.test('version v1 of Google’s paths, which OpenAI’s clients share', async (t) => {
+  const stage = await openBatchStage(t, PLACES[0], { upstreamOptions: 'operations: { batch: queue }' })
+  const httpOptions = { baseUrl: stage.gateway.origin, apiVersion: 'v1' }
+  const own = new GoogleGenAI({ apiKey: stage.client.apiKey ?? '', httpOptions })
+  const src = [{ contents: [{ role: 'user', parts: [{ text: 'hi' }] }] }]
+  const made = await own.batches.create({ model: 'gemini-2.5-flash', src })
+  const name = made.name ?? ''
+  t.equal((await ended(own, name)).dest?.inlinedResponses?.length, 1)
+  await own.batches.delete({ name })
+  t.equal(await statusOf(own.batches.get({ name })), 404)
+  const cancelled = await own.batches.create({ model: 'gemini-2.5-flash', src })
+  t.not(await statusOf(own.batches.cancel({ name: cancelled.name ?? '' })), 404)
+  const file = await own.files.upload({ file: new Blob(['hi']), config: { mimeType: 'text/plain' } })
+  t.match(await own.files.get({ name: file.name ?? '' }), { sizeBytes: '2' })
+  t.strictSame((await stage.client.batches.list()).data, [], 'no batches of OpenAI’s form')
+})
