@@ -120,7 +120,6 @@ export class LoginEndpoints {
         return this.issueTokens(exchange)
       case '/auth/device/revoke': {
         const token = (await formOf(exchange)).get('token') ?? ''
-        if (token === '') throw new OAuthError(400, 'invalid_request', 'token is missing')
         await endLogin(this.options.store, token, this.options.now())
         return json({})
       }

@@ -33,6 +33,8 @@ export interface Usage {
   outputAudio?: number
   /** Completion tokens of a kind that has no price, such as video. */
   outputOther?: number
+  /** Prompt and completion tokens together, if the upstream counts nothing else (MiniMax). */
+  total?: number
   /** Calls of tools that the provider ran; absent: none. */
   calls?: CallCounts
   /** Counts of other units than tokens and calls; absent: none was counted. */
@@ -58,7 +60,7 @@ export interface UsageElsewhere {
 }
 
 /** A count of tokens. */
-export type TokenKind = Exclude<keyof Usage, 'calls' | 'units' | 'pictures' | 'elsewhere'>
+export type TokenKind = Exclude<keyof Usage, 'total' | 'calls' | 'units' | 'pictures' | 'elsewhere'>
 
 /** Later counts replace earlier ones field by field, because usage within one reply is cumulative. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
@@ -158,6 +160,7 @@ const MAX_CALLS = 100_000
 export function isImplausible({
   input = 0,
   output = 0,
+  total = 0,
   cacheRead = 0,
   cacheWrite = 0,
   calls,
@@ -167,7 +170,7 @@ export function isImplausible({
   if (elsewhere.some(({ usage }) => isImplausible(usage))) return true
   if (Object.values(units).some((count) => count > MAX_UNITS)) return true
   if (calls !== undefined && Object.values(calls).some((count) => count > MAX_CALLS)) return true
-  return Math.max(input, output, cacheRead, cacheWrite) > MAX_TOKENS
+  return Math.max(input, output, total, cacheRead, cacheWrite) > MAX_TOKENS
 }
 
 /** Whether the upstream reported a plausible number of output tokens. */

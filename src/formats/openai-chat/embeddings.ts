@@ -111,7 +111,8 @@ export const readVectors: VectorReader = ({ body, arrays }: Outline) => {
   const vectors = ordered.map((item) => vectorAt(item['embedding'], { arrays }))
   const found = vectors.filter((vector) => vector !== null)
   if (found.length !== data.length) return null
-  const { input } = usageIn(body)
+  // Voyage and Jina count the total alone.
+  const { total, input = total } = usageIn(body)
   return {
     vectors: found,
     usage: input === undefined ? {} : { input, output: 0 },

@@ -280,6 +280,7 @@ export class UsageMeter {
     const usage: Usage = {}
     set(usage, 'input', isRest ? total - output : prompt)
     set(usage, 'output', output)
+    if (total > 0 && !((prompt ?? 0) > 0) && !((output ?? 0) > 0)) usage.total = total
     set(usage, 'cacheRead', cacheRead)
     set(usage, 'cacheWrite', cacheWrite)
     // Omitted if 0, which it nearly always is.

@@ -71,8 +71,9 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   if (attempt.isContinued) return NOTHING_USED
   if (isFree(attempt)) return usageBefore(attempt, billed)
   const { replyResult, candidate } = attempt
-  const reported = plausibleCounts(replyResult?.usage ?? {})
-  const { input, output } = reported
+  const counts = plausibleCounts(replyResult?.usage ?? {})
+  const { input, output, total = 0 } = counts
+  const reported = total === 0 ? counts : withoutTotal(counts)
   const isComplete = replyResult?.outcome === 'complete' && replyResult.wasCut !== true
   const { wire } = candidate.target
   const { task } = pricedTask(billed.call.request, wire)
@@ -87,8 +88,9 @@ export function usageOfAttempt(attempt: AttemptResult, billed: BilledRequest): U
   const isBlocked = replyResult?.blocked !== undefined
   if (replyResult === null || (!isComplete && !isBlocked)) return assumed(attempt, reported, billed)
   const { family } = billed.x.generation.facts(candidate.model)
-  const counted = Math.max(output ?? 0, outputTokens(replyResult.outputSize, family))
   const prompt = input ?? inputTokens(promptSizeOf(billedRequest(billed.call.request, wire)), family)
+  // What the total has beside the prompt, which may be reasoning that was not sent, is output.
+  const counted = Math.max(output ?? 0, outputTokens(replyResult.outputSize, family), total - prompt)
   const usage = { ...reported, input: prompt, output: counted }
   return used(attempt, { usage, source: 'estimated' }, billed)
 }
@@ -241,6 +243,12 @@ function mostUsage(estimate: CostEstimate, { reported, received, earlier }: Coun
 
 function tokensAfterDisconnect({ outputWhenLeft }: AttemptResult, output: number): number {
   return outputWhenLeft === null ? 0 : Math.max(0, output - outputWhenLeft)
+}
+
+function withoutTotal(usage: Usage): Usage {
+  const { ...counts } = usage
+  delete counts.total
+  return counts
 }
 
 /**

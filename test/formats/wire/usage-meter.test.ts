@@ -269,6 +269,12 @@ for (const [name, counts, [input, output]] of TOTALS) {
   })
 }
 
+void t.test('a total alone is neither prompt nor completion', (t) => {
+  t.strictSame(usageOf({ total_tokens: 70 }), { total: 70 })
+  t.strictSame(usageOf({ total_tokens: 0 }), {})
+  t.end()
+})
+
 void t.test('a zero after a count is no count, each member by itself', (t) => {
   const meter = new UsageMeter()
   meter.takeFrame({

@@ -9,6 +9,7 @@ import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { ask, eventually, openClient, question, UPSTREAMS, watchProcess } from '../../faults/scene.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
+import { startRawUpstream } from '../../helpers/raw-upstream.js'
 
 const WORDS = 'Say it. [[words:200]]'
 
@@ -111,6 +112,34 @@ void t.test('counts that are missing or impossible are estimated and never zero'
   }
   const warned = gateway.lines.filter(({ msg }) => String(msg).includes('impossible token counts'))
   t.equal(warned.length, 6, 'the absurd ones are logged')
+})
+
+void t.test('a total alone: what it has beside the prompt is output', async (t) => {
+  const usage = { total_tokens: 5_000 }
+  const reply = { id: 'x', object: 'chat.completion', created: 1, model: 'gpt-4o' }
+  const { origin } = await startRawUpstream(t, ({ url }) => {
+    const message = { role: 'assistant', content: 'Four.' }
+    const choices = [{ index: 0, message, finish_reason: 'stop' }]
+    const embedding = { object: 'list', data: [{ object: 'embedding', index: 0, embedding: [0.5] }] }
+    const body = url.endsWith('embeddings') ? embedding : { ...reply, choices }
+    return { type: 'application/json', chunks: [JSON.stringify({ ...body, usage })] }
+  })
+  const gateway = await startGateway(t, { upstreams: { openai: `${origin}/v1` } })
+  const row = await rowAfter(t, gateway, () => ask(gateway, question('gpt-4o', false, { text: WORDS })))
+  const { input = 0, output = 0 } = row.usage
+  t.ok(input > 0 && input < 100, 'the prompt is estimated')
+  t.equal(input + output, usage.total_tokens)
+  t.equal(row.source, 'estimated')
+  const embed = await rowAfter(t, gateway, async () => {
+    const response = await fetch(`${gateway.origin}/v1/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'text-embedding-3-small', input: 'x' }),
+    })
+    await response.text()
+    t.equal(response.status, 200)
+  })
+  t.match(embed, { usage: { input: 5_000 }, source: 'reported' })
 })
 
 void t.test('an upstream that answers an error before its first content: nothing is charged', async (t) => {
