@@ -8,7 +8,7 @@ call() {
   curl --no-progress-meter --fail-with-body -H "x-goog-api-key: $SLUICE_KEY" -H 'content-type: application/json' "$@"
 }
 
-batch=$(call "$url/models/gemini-2.5-flash:batchGenerateContent" \
+batch=$(call "$url/models/gemini-3.5-flash:batchGenerateContent" \
   -d '{"batch":{"inputConfig":{"requests":{"requests":[{"request":{"contents":[{"role":"user","parts":[{"text":"Name three rivers."}]}]}}]}}}}' |
   sed -n 's/^[^}]*"name": *"\(batches\/[^"]*\)".*/\1/p')
 until call "$url/$batch" | grep -q '"done": *true'; do sleep 1; done

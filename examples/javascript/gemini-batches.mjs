@@ -9,7 +9,7 @@ const { batches } = new GoogleGenAI({ apiKey, httpOptions: { baseUrl } })
 const src = ['Name three rivers.', 'Name three lakes.'].map((text) => ({
   contents: [{ role: 'user', parts: [{ text }] }],
 }))
-let batch = await batches.create({ model: 'gemini-2.5-flash', src })
+let batch = await batches.create({ model: 'gemini-3.5-flash', src })
 while (['JOB_STATE_PENDING', 'JOB_STATE_RUNNING'].includes(batch.state)) {
   await pause(1000)
   batch = await batches.get({ name: batch.name })

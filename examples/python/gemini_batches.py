@@ -11,7 +11,7 @@ client = Client(api_key=os.environ["SLUICE_KEY"], http_options={"base_url": url}
 
 prompts = ["Name three rivers.", "Name three lakes."]
 requests = [{"contents": [{"role": "user", "parts": [{"text": prompt}]}]} for prompt in prompts]
-batch = client.batches.create(model="gemini-2.5-flash", src=requests)
+batch = client.batches.create(model="gemini-3.5-flash", src=requests)
 while batch.state.name in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING"):
     time.sleep(1)
     batch = client.batches.get(name=batch.name)
