@@ -33,6 +33,8 @@ import { Budgets, hasBudget, termsText } from '../gateway/explain/explain-budget
 import { notCarried } from '../gateway/explain/not-carried.js'
 import { problemLines, relativeName } from './problem-lines.js'
 import { findGateway, loadGeneration } from './running-gateway.js'
+import { parseExpression } from '../accounts/workload-identity/claim-expressions.js'
+import type { WorkloadIdentity } from '../config/schema/identity-schema.js'
 
 /** A configuration, its catalogue, and the text that it was read from. */
 export interface Checked extends Loaded {
@@ -49,6 +51,7 @@ function notesOf({ config, catalogue, sources }: Checked, withLosses: boolean): 
       ...addressNotes(upstream),
       ...toolNotes(upstream),
     ]),
+    ...config.identity.flatMap(identityNotes),
     ...unreachableNotes(config.routes),
     ...modelRulesWithoutRoute(config, catalogue),
     ...config.routes.flatMap((route, index) => routeNotes(route, `routes[${index}]`, { config, catalogue })),
@@ -79,6 +82,16 @@ function toolNotes({ name, allowTools }: UpstreamConfig): string[] {
   return (allowTools ?? [])
     .filter(isHarmless)
     .map((tool) => `upstream ${name}: allow_tools has ${tool}, which every key may use`)
+}
+
+/** Several claims in one name: `a-b` and `c` make the same name as `a` and `b-c`. */
+function identityNotes({ account }: WorkloadIdentity, index: number): string[] {
+  const [field, text] = typeof account === 'string' ? ['account', account] : ['account.from', account.from]
+  const parsed = parseExpression(text)
+  const claims = 'problem' in parsed ? [] : parsed.filter((part) => typeof part !== 'string')
+  if (claims.length < 2) return []
+  const advice = 'use one claim, or one whose values cannot have the text between them'
+  return [`identity[${index}].${field}: different claims can make the same name of an account: ${advice}`]
 }
 
 interface Loaded {
@@ -245,7 +258,8 @@ Validates the file as the gateway does when it loads it. No side effects.
 Notes list settings that are allowed but may be mistakes: API keys that are not set or are in the file in plain
 text, variables without braces, suspicious URLs, routes that can never match, settings without effect,
 limits for accounts, keys, labels and models that do not exist, models that no budget can bound, values that
-are probably in another unit, models that are listed nowhere, and dialects that do not fit their host.
+are probably in another unit, names of accounts that several claims make, models that are listed nowhere, and
+dialects that do not fit their host.
 An archive is connected to, and its tables and rights are compared.
 If a gateway runs with the file, the changes that need a restart are listed as well.`,
     exitStatus: '0 the file is valid, 1 it is not (with --strict also if there are notes), 2 wrong usage.',

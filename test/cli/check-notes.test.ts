@@ -65,6 +65,20 @@ void t.test('check notes unset keys, settings without effect and translation los
   t.match(await sluice(t, ['check'], { env: { O: 'o' } }), 'upstream anthropic has no key: A, A_2 is not set')
 })
 
+void t.test('check notes names of accounts that different claims can make', async (t) => {
+  const identity = (account: string): string =>
+    `${CONFIG}identity:\n  - { name: k8s, issuer: 'https://i.example', audience: [sluice], account: ${account} }\n`
+  const notes = (account: string): Promise<string> =>
+    sluice(t, ['check', '--no-store'], { files: { 'gateway.yaml': identity(account) } })
+  const joined = "'${claims.ns}-${claims.app}'"
+  t.match(await notes(joined), 'note: identity[0].account: different claims can make the same name')
+  t.match(
+    await notes(`{ from: ${joined}, map: { a-b: research } }`),
+    'note: identity[0].account.from: different',
+  )
+  t.notMatch(await notes("'team-${claims.ns}'"), 'identity[0]', 'one claim makes a name of its own')
+})
+
 void t.test(
   'explain prints candidates in order with weights, breaker, losses, retry and hedge',
   async (t) => {
