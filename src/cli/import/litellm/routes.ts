@@ -4,9 +4,11 @@
  */
 import { isObject, type JsonObject } from '../../../base/json.js'
 import { without } from '../../../accounts/changes/field-types.js'
+import { readCatalogue, readText } from '../../../config/load-config.js'
+import { packageFile } from '../../../config/package-file.js'
+import { priceAt } from '../../../formats/chat/model-facts.js'
 import type { ImportedModel } from '../report.js'
-import { isSet, type ImportContext } from './context.js'
-import { shippedCosts } from './costs.js'
+import { isSet, numberIn, type ImportContext } from './context.js'
 import type { Deployment, Deployments, LostDeployment } from './deployments.js'
 import type { RouterRules } from './router-settings.js'
 import { BARE_FAMILIES } from './vendors.js'
@@ -51,7 +53,10 @@ export function makeRoutes(
   context: ImportContext,
 ): ImportedRoutes {
   const lost = [...deployments.lost]
-  const groups = groupsOf(deployments.carried, lost, { rules, context })
+  const groups = groupsOf(deployments.carried, lost, {
+    ...{ rules, context },
+    costOf: rules.isCheapestFirst ? shippedCosts(context.nowMs) : null,
+  })
   // A name that all may use wins over one of a team.
   const byName = new Map(
     [...groups]
@@ -104,6 +109,8 @@ function placeIn(route: JsonObject, { upstream, model }: Deployment): string {
 interface GroupParts {
   readonly rules: RouterRules
   readonly context: ImportContext
+  /** Null unless the cheapest deployment of a name is tried first. */
+  readonly costOf: CostOf | null
 }
 
 /** Adds wildcards that cannot be written to `lost`. */
@@ -144,12 +151,12 @@ function patternOf({ name, model }: Deployment): Pattern | null {
 
 function targetsOf(
   deployments: readonly Deployment[],
-  { rules, context }: GroupParts,
+  { rules, context, costOf }: GroupParts,
 ): { targets: RouteTarget[]; later: RouteTarget[] } {
   const orders = deployments.map(({ order }) => order).filter((order) => order !== null)
   const first = Math.min(...orders)
   const isFirst = ({ order }: Deployment): boolean => orders.length === 0 || order === first
-  const { now, dearer } = cheapestFirst(deployments.filter(isFirst), { rules, context })
+  const { now, dearer } = cheapestFirst(deployments.filter(isFirst), costOf)
   const weights = weightsOf(now, context)
   const targets = merged(now.map((each, at) => targetOf(each, weights[at] ?? 1)))
   const rest = deployments.filter((each) => !isFirst(each))
@@ -171,10 +178,9 @@ function targetsOf(
 /** The cheapest deployments and the others by their cost, if the router is set to that; else all of them. */
 function cheapestFirst(
   deployments: readonly Deployment[],
-  { rules, context }: GroupParts,
+  costOf: CostOf | null,
 ): { readonly now: readonly Deployment[]; readonly dearer: readonly Deployment[] } {
-  if (!rules.isCheapestFirst || deployments.length < 2) return { now: deployments, dearer: [] }
-  const costOf = shippedCosts(context.nowMs)
+  if (costOf === null || deployments.length < 2) return { now: deployments, dearer: [] }
   const costs = deployments.map((each) => ({ each, cost: costOf(each.model, each.price) ?? Infinity }))
   const least = Math.min(...costs.map(({ cost }) => cost))
   const dearer = costs.filter(({ cost }) => cost !== least).sort((a, b) => a.cost - b.cost)
@@ -208,6 +214,24 @@ function keyOf({ upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>): st
 /** A deployment without an order follows those that have one. */
 const MAX_ORDER = Number.MAX_SAFE_INTEGER
 const MAX_WEIGHT = 1_000_000
+/**
+ * What a million tokens of a prompt and of a reply cost together, by the price of the entry, else by the
+ * shipped catalogue; null: unknown.
+ */
+type CostOf = (model: string, price: JsonObject | null) => number | null
+
+/** Reads the shipped catalogue. `nowMs` selects among prices with dates. */
+function shippedCosts(nowMs: number): CostOf {
+  const file = packageFile('config/models.yaml')
+  const { catalogue } = readCatalogue(file, readText(file) ?? '')
+  return (model, price) => {
+    const [input, output] = [numberIn(price?.['input']), numberIn(price?.['output'])]
+    if (input !== null || output !== null) return (input ?? 0) + (output ?? 0)
+    const known = priceAt(catalogue?.find(model)?.price, nowMs)
+    return known === undefined ? null : (known.input ?? 0) + (known.output ?? 0)
+  }
+}
+
 /** Numbers of deployments that are shares; the first that one has counts. */
 const KINDS = ['weight', 'rpm', 'tpm'] as const
 
