@@ -160,6 +160,12 @@ void t.test('Google: files and batches', async (t) => {
   })
   t.match(file, { displayName: 'lines', mimeType: 'application/jsonl', state: 'ACTIVE' })
   t.equal((await google.files.get({ name: file.name ?? '' })).sizeBytes, String(text.length))
+  const form = new FormData()
+  form.append('metadata', new Blob([JSON.stringify({ file: { display_name: 'in snake case' } })]))
+  form.append('file', new Blob(['bytes']))
+  const uploads = `${stage.emulator.origin}/upload/v1beta/files?key=a`
+  const raw = await fetch(uploads, { method: 'POST', body: form })
+  t.match(await raw.json(), { file: { displayName: 'in snake case' } })
   const model = 'gemini-2.5-flash'
   const batch = await google.batches.create({ model, src: { fileName: file.name ?? '' } })
   wait(400)

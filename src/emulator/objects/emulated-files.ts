@@ -156,7 +156,7 @@ export class EmulatedFiles {
       const type =
         headerText(request, 'x-goog-upload-header-content-type') || (stringOf(asked['mimeType']) ?? '')
       const id = (stringOf(asked['name']) ?? this.newId('')).replace(/^files\//, '')
-      const name = stringOf(asked['displayName']) ?? headerText(request, 'x-goog-upload-file-name')
+      const name = displayNameIn(asked) ?? headerText(request, 'x-goog-upload-file-name')
       const upload = this.newId('up')
       this.uploads.set(upload, { ...base, id, name, type, bytes: Buffer.alloc(0) })
       const url = `${originOf(request)}/upload/gemini/v1beta/files?upload_id=${upload}&upload_protocol=resumable`
@@ -188,7 +188,7 @@ export class EmulatedFiles {
     const about = objectOf(objectOf(jsonOf(parts[0]?.content.toString() ?? ''))['file'])
     const kept = {
       ...{ provider: 'gemini' as const, purpose: '', isMade: false, atMs: request.now * 1000 },
-      ...{ id: this.newId(''), name: stringOf(about['displayName']) ?? '', type: bytes.type },
+      ...{ id: this.newId(''), name: displayNameIn(about) ?? '', type: bytes.type },
       bytes: bytes.content,
     }
     this.files.set(kept.id, kept)
@@ -226,6 +226,11 @@ function deletedOf({ id, provider }: EmulatedFile): JsonObject {
   if (provider === 'gemini') return {}
   if (provider === 'anthropic') return { id, type: 'file_deleted' }
   return { id, object: 'file', deleted: true }
+}
+
+/** Google takes names of members in both cases; its examples with curl have snake case. */
+function displayNameIn({ displayName, display_name: inSnakeCase }: JsonObject): string | undefined {
+  return stringOf(displayName ?? inSnakeCase)
 }
 
 /** The file as its vendor shows it. */
