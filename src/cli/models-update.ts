@@ -25,6 +25,8 @@ const MAX_SOURCE_BYTES = 32 * 1024 * 1024
 const DOWNLOAD_MS = 60_000
 const OWN = 'own'
 const WEEK_MS = 7 * 86_400_000
+const GO_BACK =
+  "A running gateway with it loads it as a new generation: 'sluice generations rollback' goes back."
 
 /** The options of the command. */
 interface UpdateOptions {
@@ -51,14 +53,19 @@ interface Plan {
   readonly removed: readonly string[]
   readonly changed: readonly FactChange[]
   /** Entries of the file's owner, with the facts in which the list differs. */
-  readonly own: readonly { readonly model: string; readonly differs: readonly string[] }[]
+  readonly own: readonly FactChange[]
 }
 
-/** The cost of a key's requests of the last seven days, in US dollars. */
+/** The cost of the tokens of a key's requests of the last seven days, in US dollars. */
 interface KeyCost {
   readonly key_id: string
+  /** The day from which the prices hold that it is computed with; null: the prices of now. */
+  readonly from: string | null
   readonly before_usd: number
   readonly after_usd: number
+  /** Requests without a price on each side, which cost nothing in these sums. */
+  readonly before_unpriced: number
+  readonly after_unpriced: number
 }
 
 /** A failure with a message for the user. */
@@ -93,7 +100,7 @@ async function update(options: UpdateOptions, open: OpenStore, terminal: Termina
   const keys =
     config === undefined || plan.edits.length === 0
       ? null
-      : await keyCosts(options.config ?? '', { open, terminal }, { config, before, after })
+      : await keyCosts(options.config ?? '', { open, terminal }, { config, plan, before, after })
   const isDry = options.dryRun === true
   const isApplied = !isDry && plan.edits.length > 0
   if (isApplied) replaceFile(file.write, updated)
@@ -196,7 +203,7 @@ export function planOf(entries: readonly JsonObject[], source: PriceSource): Pla
   const edits: CatalogueEdit[] = []
   const added: string[] = []
   const changed: FactChange[] = []
-  const own: Plan['own'][number][] = []
+  const own: FactChange[] = []
   const listed = new Set<string>()
   for (const model of source.models) {
     listed.add(model.id)
@@ -210,7 +217,7 @@ export function planOf(entries: readonly JsonObject[], source: PriceSource): Pla
     if (entry['id'] !== model.id) continue
     const differences = differencesOf(entry, model)
     if (differences.length === 0) continue
-    if (isOwn(entry)) own.push({ model: model.id, differs: differences.map(({ fact }) => fact) })
+    if (isOwn(entry)) own.push(...differences)
     else {
       changed.push(...differences)
       edits.push({ id: model.id, entry: { ...entry, ...sourced(model, source.name) } })
@@ -258,10 +265,8 @@ function differencesOf(entry: JsonObject, model: SourceModel): FactChange[] {
     const before = entry[fact] ?? null
     if (after === undefined || ['id', 'source', 'as_of', 'variants'].includes(fact)) return []
     if (sortedText(before) === sortedText(after)) return []
-    const dates = Array.isArray(after) ? after.flatMap((each) => stringOf(objectOf(each)['from']) ?? []) : []
-    return [
-      { model: model.id, fact, before, after, from: fact === 'price' ? (dates.sort().at(-1) ?? null) : null },
-    ]
+    const from = fact === 'price' ? (datesOf(after).sort().at(-1) ?? null) : null
+    return [{ model: model.id, fact, before, after, from }]
   })
 }
 
@@ -273,26 +278,51 @@ function sortedText(value: JsonValue): string {
   })
 }
 
-/** A sum of nano-dollars at the former and at the new prices. */
-type Sum = readonly [before: number, after: number]
+/** What a key used at the prices of one side. */
+interface SideSum {
+  nanoUsd: number
+  unpriced: number
+}
 
-function addCosts(
-  sums: Map<string, Sum>,
-  { upstream, modelAnswered, keyId, usage }: LedgerEntry,
-  sides: readonly [Prices, Prices],
-): void {
+/** The prices before and after the update that hold from a day; null: those of now. */
+interface Moment {
+  readonly from: string | null
+  readonly sides: readonly [Prices, Prices]
+  readonly sums: Map<string, readonly [SideSum, SideSum]>
+}
+
+function addCosts({ sides, sums }: Moment, entry: LedgerEntry): void {
+  const { upstream, modelAnswered, keyId, usage } = entry
   if (upstream === null || modelAnswered === null) return
-  const [before = null, after = null] = sides.map((prices) => {
-    const price = prices.find(upstream, modelAnswered, null)
-    return price === null ? null : costNanoUsd(price, usage)
-  })
-  if (before === null || after === null) return
-  const [one, other] = sums.get(keyId) ?? [0, 0]
-  sums.set(keyId, [one + before, other + after])
+  let sum = sums.get(keyId)
+  if (sum === undefined) {
+    sum = [
+      { nanoUsd: 0, unpriced: 0 },
+      { nanoUsd: 0, unpriced: 0 },
+    ]
+    sums.set(keyId, sum)
+  }
+  for (const [at, side] of sum.entries()) {
+    const price = sides[at]?.find(upstream, modelAnswered, null) ?? null
+    const cost = price === null ? null : costNanoUsd(price, usage)
+    side.nanoUsd += cost ?? 0
+    side.unpriced += cost === null ? 1 : 0
+  }
+}
+
+/** The days to come from which prices of the plan hold, in order. */
+function comingDays({ edits }: Plan, nowMs: number): string[] {
+  const days = edits.flatMap(({ entry }) => datesOf(entry?.['price'] ?? null))
+  return [...new Set(days)].filter((day) => Date.parse(day) > nowMs).sort()
+}
+
+function datesOf(price: JsonValue): string[] {
+  return Array.isArray(price) ? price.flatMap((each) => stringOf(objectOf(each)['from']) ?? []) : []
 }
 
 interface Compared {
   readonly config: Config
+  readonly plan: Plan
   readonly before: Catalogue
   readonly after: Catalogue
 }
@@ -323,16 +353,28 @@ async function keyCosts(
   return costs
 }
 
-async function costsIn({ store }: StoreSession, { config, before, after }: Compared): Promise<KeyCost[]> {
+async function costsIn({ store }: StoreSession, compared: Compared): Promise<KeyCost[]> {
+  const { config, plan, before, after } = compared
   const upstreams = Object.values(config.upstreams)
   const now = Date.now()
-  const sides = [new Prices(before.models, upstreams, now), new Prices(after.models, upstreams, now)] as const
-  const sums = new Map<string, Sum>()
-  for await (const batch of store.ledger.export(Date.now() - WEEK_MS)) {
-    for (const entry of batch) addCosts(sums, entry, sides)
+  const moments = [null, ...comingDays(plan, now)].map((from): Moment => {
+    const atMs = from === null ? now : Date.parse(from)
+    const sides = [
+      new Prices(before.models, upstreams, atMs),
+      new Prices(after.models, upstreams, atMs),
+    ] as const
+    return { from, sides, sums: new Map() }
+  })
+  for await (const batch of store.ledger.export(now - WEEK_MS)) {
+    for (const entry of batch) for (const moment of moments) addCosts(moment, entry)
   }
-  return [...sums].flatMap(([key, [one, other]]) => {
-    return one === other ? [] : [{ key_id: key, before_usd: one / 1e9, after_usd: other / 1e9 }]
+  return moments.flatMap(({ from, sums }) => {
+    return [...sums].flatMap(([key, [one, other]]): KeyCost[] => {
+      if (one.nanoUsd === other.nanoUsd && one.unpriced === other.unpriced) return []
+      const usd = { before_usd: one.nanoUsd / 1e9, after_usd: other.nanoUsd / 1e9 }
+      const unpriced = { before_unpriced: one.unpriced, after_unpriced: other.unpriced }
+      return [{ key_id: key, from, ...usd, ...unpriced }]
+    })
   })
 }
 
@@ -353,7 +395,8 @@ interface Outcome {
 function planJson(plan: Plan, keys: readonly KeyCost[] | null, outcome: Outcome): object {
   const { added, removed, changed, own } = plan
   const { source, catalogue, isApplied } = outcome
-  return { source, catalogue, added, removed, changed, own, keys: keys ?? [], applied: isApplied }
+  const ownModels = byModel(own).map(([model, facts]) => ({ model, differs: facts.map(({ fact }) => fact) }))
+  return { source, catalogue, added, removed, changed, own: ownModels, keys: keys ?? [], applied: isApplied }
 }
 
 function planText(plan: Plan, keys: readonly KeyCost[] | null, outcome: Outcome): string {
@@ -373,18 +416,41 @@ function planText(plan: Plan, keys: readonly KeyCost[] | null, outcome: Outcome)
     ),
     ...section(
       'Entries of your own, which stay',
-      own.map(({ model, differs }) => `${model}: ${differs.join(', ')}`),
-    ),
-    ...section(
-      "These keys' cost changes by",
-      (keys ?? []).map(({ key_id: key, before_usd: before, after_usd: after }) => {
-        return `${key} ${dollars(after - before)} (${dollars(before)} → ${dollars(after)} in the last 7 days)`
+      byModel(own).map(([model, facts]) => {
+        const texts = facts.map(
+          ({ fact, before, after }) => `${fact} ${shown(before)}, listed ${shown(after)}`,
+        )
+        return `${model}: ${texts.join('; ')}`
       }),
     ),
+    ...[...new Set((keys ?? []).map(({ from }) => from))].flatMap((from) => {
+      const title = `These keys' cost changes by${from === null ? '' : `, from ${from}`}`
+      return section(title, (keys ?? []).filter((key) => key.from === from).map(costText))
+    }),
     '',
-    edits.length === 0 ? 'Nothing to change.' : isApplied ? `Wrote ${catalogue}.` : 'Nothing was written.',
+    edits.length === 0
+      ? 'Nothing to change.'
+      : isApplied
+        ? `Wrote ${catalogue}. ${GO_BACK}`
+        : 'Nothing was written.',
   ]
   return lines.join('\n')
+}
+
+function byModel(changes: readonly FactChange[]): [string, FactChange[]][] {
+  const models = new Map<string, FactChange[]>()
+  for (const change of changes) models.set(change.model, [...(models.get(change.model) ?? []), change])
+  return [...models]
+}
+
+function costText(cost: KeyCost): string {
+  const { key_id: key, before_usd: before, after_usd: after } = cost
+  const { before_unpriced: unpricedBefore, after_unpriced: unpricedAfter } = cost
+  const unpriced =
+    unpricedBefore === unpricedAfter
+      ? ''
+      : `; requests without a price: ${String(unpricedBefore)} → ${String(unpricedAfter)}`
+  return `${key} ${dollars(after - before)} (${dollars(before)} → ${dollars(after)} in the last 7 days${unpriced})`
 }
 
 function dollars(usd: number): string {

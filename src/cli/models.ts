@@ -93,7 +93,7 @@ which new models and prices your own catalogue lacks.
 'update' compares a catalogue with a list of models and prices: a file or an https URL in the form of
 models.yaml, of LiteLLM or of genai-prices, or the lists of this version, genai-prices and litellm. It prints
 a plan, with the change of each key's cost of the last seven days if a configuration is named, and writes the
-file; a running gateway loads it as a new generation. Entries without source, or with source: own, stay. If
+file; a running gateway loads it as a new generation, which 'sluice generations rollback' undoes. Entries without source, or with source: own, stay. If
 the configuration uses the shipped catalogue, models.yaml is written beside it.`,
     exitStatus:
       '0 success, 1 a file is not valid (with --exit-code also if there are differences), 2 wrong usage, or with --dry-run if there are differences.',
@@ -127,7 +127,7 @@ the configuration uses the shipped catalogue, models.yaml is written beside it.`
     .option('--dry-run', 'print the plan only')
     .option(
       '--json',
-      'print one JSON object: { source, catalogue, added, removed, changed: [{ model, fact, before, after, from }], own: [{ model, differs }], keys: [{ key_id, before_usd, after_usd }], applied }',
+      'print one JSON object: { source, catalogue, added, removed, changed: [{ model, fact, before, after, from }], own: [{ model, differs }], keys: [{ key_id, from, before_usd, after_usd, before_unpriced, after_unpriced }], applied }',
     )
     .action(async (options) => {
       process.exitCode = await updateModels(options)

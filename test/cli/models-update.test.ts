@@ -146,6 +146,35 @@ void t.test('the cost of keys, and the file of a configuration with the shipped 
   t.match((await sluiceHere([...args, '--dry-run'])).out, /These keys' cost changes by\n {2}key_\S+ \$/)
 })
 
+void t.test('the cost of keys: models that get their first price, prices of a day to come', async (t) => {
+  const gateway = await startGateway(t)
+  await (await gateway.chat({ model: 'gpt-5.4', messages: [{ role: 'user', content: 'Hi' }] })).text()
+  const folder = dirname(gateway.configFile)
+  const [catalogue, list] = [join(folder, 'priced.yaml'), join(folder, 'list.yaml')]
+  const update = async (...args: string[]) => {
+    const files = ['--from', list, '--catalogue', catalogue, '--config', gateway.configFile]
+    return sluiceHere(['models', 'update', ...files, ...args])
+  }
+  writeFileSync(
+    catalogue,
+    'as_of: 2026-11-20\nmodels: [{ id: gpt-4o, family: openai, price: { input: 9, output: 9 } }]\n',
+  )
+  writeFileSync(list, 'models: [{ id: gpt-5.4, family: openai, price: { input: 1, output: 1 } }]\n')
+  const { keys } = objectOf(JSON.parse((await update('--dry-run', '--json')).out))
+  t.match(keys, [{ from: null, before_usd: 0, before_unpriced: 1, after_unpriced: 0 }])
+  t.ok(Number(objectOf(arrayOf(keys)[0])['after_usd']) > 0)
+  t.match((await update()).out, /\(\$0\.0000 → \$\S+ in the last 7 days; requests without a price: 1 → 0\)/)
+
+  const dated = 'price: [{ input: 1, output: 1 }, { from: 2099-01-01, input: 3, output: 3 }]'
+  writeFileSync(list, `models: [{ id: gpt-5.4, family: openai, ${dated} }]\n`)
+  const coming = objectOf(JSON.parse((await update('--dry-run', '--json')).out))
+  const [only, ...others] = arrayOf(coming['keys']).map(objectOf)
+  t.equal(others.length, 0, 'the cost of now stays')
+  t.equal(only?.['from'], '2099-01-01')
+  t.equal(Number(only?.['after_usd']), 3 * Number(only?.['before_usd']))
+  t.match((await update('--dry-run')).out, /These keys' cost changes by, from 2099-01-01\n {2}key_/)
+})
+
 void t.test('a configuration whose store does not exist yet: the plan, with a note', async (t) => {
   const { catalogue, run } = place(t)
   const config = join(dirname(catalogue), 'gateway.yaml')

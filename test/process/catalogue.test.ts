@@ -97,3 +97,44 @@ void t.test('an invalid catalogue leaves the prices in force', async (t) => {
   const versions = (await entries()).filter(({ generation }) => generation === 4)
   t.equal(new Set(versions.map((entry) => entry['price_version']).filter(Boolean)).size, 1)
 })
+
+void t.test('a plan of prices is applied as a generation, and rolled back', async (t) => {
+  const own = await startServe(t, { server: 'workers: 1, admin_token: rollback-of-prices' })
+  const list = join(own.file, '..', 'list.json')
+  const price = { litellm_provider: 'openai', mode: 'chat', output_cost_per_token: 0 }
+  const priceOf = (usdPerMillion: number) =>
+    writeFileSync(
+      list,
+      JSON.stringify({ 'gpt-of-us': { ...price, input_cost_per_token: usdPerMillion / 1e6 } }),
+    )
+  const update = (...more: string[]) =>
+    sluiceHere(['models', 'update', '--from', list, '--config', own.file, ...more])
+  const inForce = async () => Number(objectOf(JSON.parse((await own.ops('/config')).text))['generation'])
+  const costs = async () => {
+    const { out } = await sluiceHere(['usage', 'export', '--config', own.file, '--format', 'jsonl'])
+    const lines = out.split('\n').filter((line) => line !== '')
+    return lines.map((line) => {
+      const { input_tokens: tokens, cost_nano_usd: cost } = objectOf(JSON.parse(line))
+      return cost === null ? null : Number(cost) / Number(tokens)
+    })
+  }
+  const ask = async (count: number) => {
+    await (await own.chat({ model: 'gpt-of-us' })).text()
+    await until(async () => (await costs()).length === count, 20_000, 200)
+  }
+  priceOf(1)
+  t.equal((await update()).status, 0)
+  await until(async () => (await inForce()) === 2)
+  await ask(1)
+  priceOf(5)
+  t.match((await update('--dry-run')).out, /These keys' cost changes by\n {2}key_\S+ \$/)
+  t.equal(await inForce(), 2, 'a dry run changes nothing')
+  t.match((await update()).out, /Wrote .+'sluice generations rollback' goes back\.\n$/)
+  await until(async () => (await inForce()) === 3)
+  await ask(2)
+  const { status } = await sluice(['generations', 'rollback', '2', '--config', own.file])
+  t.equal(status, 0)
+  await until(async () => (await inForce()) === 4)
+  await ask(3)
+  t.same(await costs(), [1000, 5000, 1000], 'nano-dollars per token')
+})

@@ -368,7 +368,7 @@ function changeOf(former: ConfigSources, next: ConfigSources): Author {
   if (first === undefined) {
     return { author: authorOf(next.path, next.text), reason: 'files reloaded after SIGHUP' }
   }
-  const names = changed.map((file) => basename(file)).join(', ')
+  const names = [...new Set(changed.map((file) => basename(file)))].join(', ')
   return { author: authorOf(first, textIn(next, first) ?? ''), reason: `${names} changed` }
 }
 
