@@ -366,8 +366,15 @@ const MAX_COLUMNS = 160
 /** Keys whose values may be or contain secrets. */
 const SECRET_KEY =
   /(?:(?<!^max_)keys?|tokens?(?<!_tokens)|secrets?|passwords?|passphrase|authorization)$|^(?:headers|query|escrow)$/i
-/** The readable parts of a line that may contain a secret: keys, placeholders and punctuation. */
-const SHOWN = /\$\{[\w:/.-]*\}|(?<![\w.-])[\w.-]{1,64}["']?:(?=\s|$)|[\s{}[\],:"'-]+/g
+/** The readable parts of a line that may contain a secret: keys, numbers with a unit, placeholders, punctuation. */
+const SHOWN =
+  /\$\{[\w:/.-]*\}|(?<![\w.-])[\w.-]{1,64}_(?:ms|seconds|hours|days|bytes)["']?:\s{1,16}\d{1,15}(?=[\s,}]|$)|(?<![\w.-])[\w.-]{1,64}["']?:(?=\s|$)|[\s{}[\],:"'-]+/g
+/** One masked character, from the private use area. */
+const MASK = '\u{F8F3}'
+/** Masked characters, also with marks between them, which may belong to a secret. */
+const MASKS = /\u{F8F3}+(?:[-:]+\u{F8F3}+)*/gu
+/** What is shown for them: its length says nothing about that of a secret. */
+const SHOWN_MASK = '***'
 /** A word of at least this length of letters and digits may be a key. */
 const LONG_WORD = /[\w+/=.-]{20,}/g
 /** A word of a comment that may be a key or a password: letters with digits. */
@@ -381,23 +388,38 @@ const NAME_PART = /^(?:[a-z]{0,15}|\d{1,8})$/i
 
 /**
  * Two lines for a terminal: the source line after its number, and a caret under the column. Values that may
- * be secrets are replaced with asterisks of the same length. Null if there is no such line. `line` and
- * `column` count from 1.
+ * be secrets are replaced with `***`; the caret of a column within one is at its start. Null if there is no
+ * such line. `line` and `column` count from 1.
  */
 export function excerpt(text: string, line: number, column: number): string | null {
   const lines = text.split(/\r\n|\n/)
   const source = lines[line - 1]
   if (source === undefined || source.trim() === '') return null
-  const from = column <= MAX_COLUMNS ? 0 : column - 1 - MAX_COLUMNS / 2
-  const masked = masking(source, isWithinSecrets(lines, line - 1))
+  const masked = withMasks(masking(source, isWithinSecrets(lines, line - 1)), column - 1)
+  const from = masked.at < MAX_COLUMNS ? 0 : masked.at - MAX_COLUMNS / 2
   // Control characters could move the caret or control the terminal.
-  const shown = masked.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
+  const shown = masked.text.slice(from, from + MAX_COLUMNS).replace(/[\p{Cc}\p{Cf}]/gu, ' ')
   const number = String(line).padStart(4)
-  const caret = '^'.padStart(column - from)
+  const caret = '^'.padStart(masked.at + 1 - from)
   return `${number} | ${shown.trimEnd()}\n${' '.repeat(number.length)} | ${caret}`
 }
 
-/** The line with asterisks in place of possible secrets; its length does not change. */
+/** The line with masks of one length, and where the character at `position` is in it. */
+function withMasks(line: string, position: number): { readonly text: string; readonly at: number } {
+  let text = ''
+  let end = 0
+  let at = position
+  for (const { 0: run, index } of line.matchAll(MASKS)) {
+    text += line.slice(end, index)
+    if (index <= position)
+      at = position < index + run.length ? text.length : at + SHOWN_MASK.length - run.length
+    text += SHOWN_MASK
+    end = index + run.length
+  }
+  return { text: text + line.slice(end), at }
+}
+
+/** The line with `MASK` in place of each character of possible secrets; its length does not change. */
 function masking(source: string, isSecret: boolean): string {
   const end = commentStart(source)
   const line = source.slice(0, end)
@@ -456,10 +478,10 @@ function maskAll(part: string, isLine: boolean): string {
   let from = 0
   for (const { 0: readable, index } of part.matchAll(SHOWN)) {
     if (/^\w/.test(readable) && !beginsEntry(part, index, isLine)) continue
-    masked += '*'.repeat(index - from) + readable
+    masked += MASK.repeat(index - from) + readable
     from = index + readable.length
   }
-  return masked + '*'.repeat(part.length - from)
+  return masked + MASK.repeat(part.length - from)
 }
 
 /** Whether an entry of a map or list begins at the column. */
@@ -482,11 +504,11 @@ function maskKnownForms(part: string, words: RegExp): string {
   return hideSecrets(masked) === masked ? masked : maskAll(part, true)
 }
 
-/** Asterisks for a word that may be a key; `isPart`: of a path, where both cases of letters are enough. */
+/** `MASK`s for a word that may be a key; `isPart`: of a path, where both cases of letters are enough. */
 function maskWord(word: string, isPart = false): string {
   const isMixed =
     /[a-z]/i.test(word) && (/\d/.test(word) || (isPart && /[a-z]/.test(word) && /[A-Z]/.test(word)))
-  return isMixed && !isName(word) ? '*'.repeat(word.length) : word
+  return isMixed && !isName(word) ? MASK.repeat(word.length) : word
 }
 
 /** Whether a key around the line may contain secrets. */

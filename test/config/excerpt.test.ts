@@ -40,7 +40,7 @@ void t.test('possible secrets are masked, and the rest of the line is shown', (t
   t.notMatch(excerpt(lines.join('\n'), 6, 1), /canary/, 'in a block text within it')
   for (const key of ['sk-abcdefghijklmnopqrstuvwx', 'Bearer abc-def', 'a8f5f167f44f4964e6c998dee827110c'])
     t.notMatch(excerpt(`wrong: ${key}`, 1, 1), /abc|8f5/, key)
-  t.match(excerpt('  a: { api_key: ${KEY}, dialct: openai }', 1, 1), /\$\{KEY\}, dialct: \*{6} \}/)
+  t.match(excerpt('  a: { api_key: ${KEY}, dialct: openai }', 1, 1), /\$\{KEY\}, dialct: \*{3} \}/)
   t.match(excerpt('  - { prefix: gpt-, upstream: opnai }', 1, 1), 'upstream: opnai }')
   t.end()
 })
@@ -57,16 +57,44 @@ void t.test('keys, comments, names of models and what follows words like max_key
     ['  a: { tls: { ca_fil: /etc/ssl/certs/own-ca-2026.pem } }'],
     [
       '  url: https://hooks.example.com/services/T0A1B2C3/abcdefGHIJKLmnopqrst/v1, evnts: []',
-      '  url: https://hooks.example.com/services/********/********************/v1, evnts: []',
+      '  url: https://hooks.example.com/services/***/***/v1, evnts: []',
     ],
-    ['  api_key: abc, max_wait_2: x', '  api_key: ***, max_wait_2: *'],
-    ['"api_key": "abc", "dialct": "x"', '"api_key": "***", "dialct": "*"'],
-    ['headers: { X-Title: abc, x-b: d }', 'headers: { X-Title: ***, x-b: * }'],
+    ['  api_key: abc, max_wait_2: x', '  api_key: ***, max_wait_2: ***'],
+    ['"api_key": "abc", "dialct": "x"', '"api_key": "***", "dialct": "***"'],
+    ['escrow: { ttl_seconds: 2592000, key: ab }', 'escrow: { ttl_seconds: 2592000, key: *** }'],
+    ['  a: { api_key: ab, timeouts: { idle_ms: 30 } }', '  a: { api_key: ***, timeouts: { idle_ms: 30 } }'],
+    ['headers: { X-Title: abc, x-b: d }', 'headers: { X-Title: ***, x-b: *** }'],
   ] as const) {
     t.equal(excerpt(line, 1, 1)?.split('\n')[0], `   1 | ${expected}`)
   }
   t.end()
 })
+
+void t.test(
+  'a mask does not show the length or the marks of a secret, and the caret stays below its place',
+  (t) => {
+    const lines = [
+      'q',
+      'sk-ab',
+      'sk-proj-abcdefgh1234567890-abcd',
+      'Bearer:abc:def',
+      '550e8400-e29b-41d4-a716-446655440000',
+    ]
+    for (const secret of lines) {
+      const line = `  a: { api_key: ${secret}, dialct: openai }`
+      const [source = '', caret = ''] = (excerpt(line, 1, line.indexOf('dialct') + 1) ?? '').split('\n')
+      t.equal(source, '   1 |   a: { api_key: ***, dialct: *** }', secret)
+      t.equal(caret.indexOf('^'), source.indexOf('dialct'), 'behind the secret')
+      for (const column of [line.indexOf(secret) + 1, line.indexOf(secret) + secret.length]) {
+        const [shown = '', inside = ''] = (excerpt(line, 1, column) ?? '').split('\n')
+        t.equal(inside.indexOf('^'), shown.indexOf('***'), 'within it: at its start')
+      }
+    }
+    const own = 'routes: [{ model: "****", upstrem: a }]'
+    t.equal(excerpt(own, 1, 1)?.split('\n')[0], `   1 | ${own}`, 'asterisks of the file stay')
+    t.end()
+  },
+)
 
 void t.test('secrets in comments, in values with colons and marks, and in other words are masked', (t) => {
   for (const line of [
