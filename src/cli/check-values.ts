@@ -53,12 +53,13 @@ const LEAST_MS: Readonly<Record<string, number>> = {
   total_ms: 1_000,
   max_wait_ms: 61,
   after_ms: 31,
-  interval_ms: 100,
-  drain_ms: 301,
-  headers_timeout_ms: 301,
-  keep_alive_ms: 301,
+  interval_ms: 301,
+  drain_ms: 1_000,
+  headers_timeout_ms: 1_000,
+  keep_alive_ms: 1_000,
   client_stall_ms: 1_000,
   timeout_ms: 31,
+  slow_ms: 61,
   max_ms: 601,
 }
 /**
@@ -66,12 +67,17 @@ const LEAST_MS: Readonly<Record<string, number>> = {
  * refuse it for other settings.
  */
 const MOST_SECONDS: Readonly<Record<string, number>> = {
-  window_seconds: 10_000,
+  open_seconds: 1_000,
+  window_seconds: 1_000,
   fresh_seconds: 1_000,
-  cooldown_seconds: 10_000,
+  cooldown_seconds: 1_000,
   stale_seconds: 10_000,
   max_age_seconds: 10_000,
+  token_seconds: 10_000,
   ttl_seconds: 600_000,
+  refresh_seconds: 600_000,
+  keep_seconds: 600_000,
+  store_seconds: 600_000,
 }
 const DAY_SECONDS = 86_400
 

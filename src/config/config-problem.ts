@@ -3,6 +3,7 @@
  * the file, since any value may be a secret.
  */
 import * as z from 'zod'
+import { FOREIGN_KEYS, VENDOR_ALIASES } from './foreign-names.js'
 import { hideSecrets } from '../hide-secrets.js'
 
 // A configuration is checked once or twice in the life of a process: compiling the checks costs more.
@@ -72,13 +73,7 @@ export function findingsOf(
     if (issue.code === 'unrecognized_keys') {
       const known = keysAt(schema, issue.path)
       for (const key of issue.keys) {
-        const ours = Object.hasOwn(FOREIGN_KEYS, key) ? FOREIGN_KEYS[key] : undefined
-        const own = ours?.split(' of ')[0] ?? ''
-        const suggestion = known.includes(own) ? own : nearest(key, known)
-        const isExplained = ours !== undefined && suggestion === null
-        const message = isExplained
-          ? `Unknown key "${key}": here it is ${ours}`
-          : unknownKeyText(key, suggestion === null ? known : [])
+        const { message, suggestion } = unknownKey(key, { known, section: issue.path[0], schema })
         findings.push({ path: [...issue.path, key], atKey: true, message, suggestion })
       }
       continue
@@ -91,41 +86,43 @@ export function findingsOf(
   return findings
 }
 
-/** Keys of LiteLLM and other gateways: the key here, with ` of ` and its place, or where to find it. */
-const FOREIGN_KEYS: Readonly<Record<string, string>> = {
-  api_base: 'base_url',
-  base_uri: 'base_url',
-  endpoint: 'base_url',
-  url: 'base_url',
-  custom_llm_provider: 'dialect',
-  provider: 'dialect',
-  model_list: 'upstreams and routes',
-  providers: 'upstreams',
-  model_name: 'model of a route',
-  litellm_params: 'an entry of upstreams, and targets of a route',
-  litellm_settings: 'sections of their own: cache, limits, guardrails',
-  router_settings: 'retry, fallback and balance of a route',
-  general_settings: 'sections of their own: server, store, dashboard',
-  master_key: 'server.admin_token',
-  database_url: 'store',
-  fallbacks: 'fallback of a route',
-  num_retries: 'retry: { attempts } of a route',
-  allowed_fails: 'breaker: { failures }',
-  cooldown_time: 'breaker: { open_seconds }',
-  request_timeout: 'timeouts: { total_ms }',
-  timeout: 'timeouts: { total_ms }',
-  stream_timeout: 'timeouts: { first_byte_ms }',
-  rpm: 'requests_per_minute of limits',
-  rpm_limit: 'requests_per_minute of limits',
-  tpm: 'tokens_per_minute of limits',
-  tpm_limit: 'tokens_per_minute of limits',
-  max_parallel_requests: 'concurrent of limits',
-  tpd: 'tokens_per_day of limits',
-  tpd_limit: 'tokens_per_day of limits',
-  max_budget: 'usd_per_day, usd_per_week, usd_per_month or usd_total of limits',
-  input_cost_per_token: 'prices: { MODEL: { input } }, in dollars for a million tokens',
-  output_cost_per_token: 'prices: { MODEL: { output } }, in dollars for a million tokens',
+interface UnknownKey {
+  readonly message: string
+  readonly suggestion: string | null
 }
+
+interface KeyPlace {
+  readonly known: readonly string[]
+  readonly section: unknown
+  readonly schema: z.ZodType
+}
+
+/** A key that is unknown at its place: of another gateway, of another place here, or misspelt. */
+function unknownKey(key: string, { known, section, schema }: KeyPlace): UnknownKey {
+  const isShared = SHARED_SECTIONS.includes(section)
+  const ours = isShared && Object.hasOwn(FOREIGN_KEYS, key) ? FOREIGN_KEYS[key] : undefined
+  const own = ours?.split(' of ')[0] ?? ''
+  if (ours !== undefined && !known.includes(own)) {
+    return { message: `Unknown key "${key}": here it is ${ours}`, suggestion: null }
+  }
+  const suggestion = ours === undefined ? nearest(key, known) : own
+  const place = OWN_PLACES.find(([path]) => keysAt(schema, path).includes(key))
+  if (suggestion === null && isShared && place !== undefined) {
+    return { message: `Unknown key "${key}": it belongs to ${place[1]}`, suggestion }
+  }
+  return { message: unknownKeyText(key, suggestion === null ? known : []), suggestion }
+}
+
+/** Places whose keys are often written elsewhere. */
+const OWN_PLACES: readonly (readonly [path: Path, name: string])[] = [
+  [['upstreams', ''], 'an upstream'],
+  [['routes', 0], 'a route'],
+  [['routes', 0, 'targets', 0], 'a target of a route'],
+  [['limits', 0], 'an entry of limits'],
+]
+
+/** Sections whose keys other gateways have, too. */
+const SHARED_SECTIONS: readonly unknown[] = [undefined, 'upstreams', 'routes', 'limits', 'plans', 'cache']
 
 /** More keys are not listed in a message. */
 const MAX_LISTED = 15
@@ -160,28 +157,13 @@ function withinUnion(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   return within.flatMap((inner) => withinUnion({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
-/** Keys of which one names the vendor of an upstream, and other names of their values. */
+/** Keys of which one names the vendor of an upstream. */
 const VENDOR_KEYS = ['preset', 'dialect', 'platform']
-const VENDOR_ALIASES: Readonly<Record<string, string>> = {
-  google: 'gemini',
-  claude: 'anthropic',
-  vertex_ai: 'vertex',
-  vertexai: 'vertex',
-  azure_ai: 'azure',
-  azure_openai: 'azure',
-  aws: 'bedrock',
-  together_ai: 'together',
-  fireworks_ai: 'fireworks',
-  hosted_vllm: 'vllm',
-  openai_like: 'openai-chat',
-  'openai-compatible': 'openai-chat',
-}
-
 /** The key and value that name a vendor, for a value of another one of these keys; null if there is none. */
 function vendorText(path: Path, value: unknown, schema: z.ZodType): string | null {
   const key = String(path.at(-1))
   if (!VENDOR_KEYS.includes(key) || typeof value !== 'string') return null
-  const lower = value.toLowerCase()
+  const lower = value.toLowerCase().replaceAll('_', '-')
   const name = Object.hasOwn(VENDOR_ALIASES, lower) ? (VENDOR_ALIASES[lower] ?? lower) : lower
   if (nearest(value, optionsAt(schema, path)) !== null) return null
   const own = VENDOR_KEYS.find((each) => optionsAt(schema, [...path.slice(0, -1), each]).includes(name))
@@ -249,7 +231,7 @@ function ruleText(issue: z.core.$ZodIssue, value: unknown): string {
     case 'too_small':
       // With an exact length, the schema has a message.
       if (issue.exact === true) return issue.message
-      return smallText(issue.origin, Number(issue.minimum), issue.inclusive !== false)
+      return `${smallText(issue.origin, Number(issue.minimum), issue.inclusive !== false)}${secondsHint(issue.path, value, Number(issue.minimum))}`
     case 'too_big':
       if (issue.exact === true) return issue.message
       if (issue.origin === 'array') return `must have at most ${String(issue.maximum)} entries`
@@ -264,6 +246,12 @@ function ruleText(issue: z.core.$ZodIssue, value: unknown): string {
 function millisecondsHint(path: Path, value: unknown, maximum: number): string {
   if (typeof value !== 'number' || value % 1_000 !== 0 || value / 1_000 > maximum) return ''
   return /_seconds$/.test(String(path.at(-1))) ? `: for ${value} milliseconds write ${value / 1_000}` : ''
+}
+
+/** The value in milliseconds, for seconds in a setting whose name ends with `_ms`. */
+function secondsHint(path: Path, value: unknown, minimum: number): string {
+  if (typeof value !== 'number' || value <= 0 || value * 1_000 < minimum) return ''
+  return /_ms$/.test(String(path.at(-1))) ? `: for ${value} seconds write ${value * 1_000}` : ''
 }
 
 function smallText(origin: string, minimum: number, isInclusive: boolean): string {
@@ -366,7 +354,7 @@ const MAX_COLUMNS = 160
 /** Keys whose values may be or contain secrets. */
 const SECRET_KEY =
   /(?:(?<!^max_)keys?|tokens?(?<!_tokens)|secrets?|passwords?|passphrase|authorization)$|^(?:headers|query|escrow)$/i
-/** The readable parts of a line that may contain a secret: keys, numbers with a unit, placeholders, punctuation. */
+/** Readable parts of a line that may contain a secret: keys, numbers with a unit, placeholders, marks. */
 const SHOWN =
   /\$\{[\w:/.-]*\}|(?<![\w.-])[\w.-]{1,64}_(?:ms|seconds|hours|days|bytes)["']?:\s{1,16}\d{1,15}(?=[\s,}]|$)|(?<![\w.-])[\w.-]{1,64}["']?:(?=\s|$)|[\s{}[\],:"'-]+/g
 /** One masked character, from the private use area. */

@@ -379,19 +379,33 @@ export function baseUrlNote(
   return null
 }
 
-/** The formats of hosts that have their own; others of the table use chat completions. */
+/** The formats of hosts that have their own, or several; others of the presets use chat completions. */
 const OWN_DIALECTS: Readonly<Record<string, readonly string[]>> = {
   'api.openai.com': ['openai', 'openai-chat', 'openai-responses'],
   'api.anthropic.com': ['anthropic'],
   'generativelanguage.googleapis.com': ['gemini'],
-  // These have the endpoint of Responses, too.
-  'openrouter.ai': ['openai-chat', 'openai', 'openai-responses'],
+  // These have the endpoint of Responses, too, and gateways that of Messages.
+  'openrouter.ai': ['openai-chat', 'openai', 'openai-responses', 'anthropic'],
+  'ai-gateway.vercel.sh': ['openai-chat', 'openai', 'openai-responses', 'anthropic'],
   'api.groq.com': ['openai-chat', 'openai', 'openai-responses'],
-  'api.x.ai': ['openai-chat', 'openai', 'openai-responses'],
+  'api.x.ai': ['openai-chat', 'openai', 'openai-responses', 'anthropic'],
+  'api.perplexity.ai': ['openai-chat', 'openai', 'openai-responses'],
 }
-const CHAT_HOSTS: ReadonlySet<string> = new Set([...Object.keys(VERSIONED), ...AT_ROOT])
+/** The hosts of the presets, without those of this machine. */
+const VENDOR_HOSTS: ReadonlySet<string> = new Set(
+  Object.values(PRESETS).flatMap(({ baseUrl }) => {
+    const hostname = baseUrl === null ? '' : new URL(baseUrl).hostname
+    return hostname === '' || isPrivateHost(hostname) ? [] : [hostname]
+  }),
+)
+/** Hosts that need the requests of a platform, for paths that are not of a vendor's format. */
+const CLOUD_HOSTS: readonly (readonly [host: RegExp, platform: string])[] = [
+  [/^bedrock-runtime[\w.-]*\.amazonaws\.com$/, 'bedrock'],
+  [/(?:^|-)aiplatform\.googleapis\.com$/, 'vertex'],
+  [/\.(?:openai|services\.ai|cognitiveservices)\.azure\.com$/, 'azure'],
+]
 /** Paths at which vendors serve the format of another one, as in `https://api.deepseek.com/anthropic`. */
-const OTHER_FORMAT = /\/(?:openai|anthropic)(?:\/|$)/
+const OTHER_FORMAT = /\/(?:openai|openapi|anthropic)(?:\/|$)/
 
 /** A sentence about a dialect that does not fit the host of the upstream; null if it does, or is unknown. */
 export function dialectNote({
@@ -401,7 +415,12 @@ export function dialectNote({
   path,
 }: Pick<Upstream, 'baseUrl' | 'dialect' | 'platform' | 'path'>): string | null {
   const { hostname, pathname } = new URL(baseUrl)
-  if (platform !== null || path !== null || !CHAT_HOSTS.has(hostname)) return null
+  if (platform !== null || path !== null) return null
+  const cloud = CLOUD_HOSTS.find(([host]) => host.test(hostname))?.[1]
+  if (cloud !== undefined && !OTHER_FORMAT.test(pathname)) {
+    return `the dialect ${dialect} does not fit ${hostname}: write platform: ${cloud} beside it`
+  }
+  if (!VENDOR_HOSTS.has(hostname)) return null
   const version = Object.hasOwn(VERSIONED, hostname) ? (VERSIONED[hostname] ?? '') : ''
   const rest = pathname.startsWith(version) ? pathname.slice(version.length) : pathname
   if (OTHER_FORMAT.test(rest)) return null

@@ -51,6 +51,22 @@ void t.test('units: seconds for milliseconds, and milliseconds for seconds', asy
     'note: server.client_stall_ms (line 9) is 120 milliseconds: for 120 seconds write 120000',
     'note: auth.stale_seconds (line 10) is 60000 seconds: for 60000 milliseconds write 60',
   ])
+  for (const [lines, sections, expected] of [
+    ['breaker: { open_seconds: 3000, window_seconds: 2000 }', '', ['3000', '2000']],
+    ['', 'server: { headers_timeout_ms: 600, keep_alive_ms: 620 }\n', ['600', '620']],
+    ['', 'log: { slow_ms: 5 }\n', ['5']],
+    ['probe: { interval_ms: 300 }', '', ['300']],
+    ['', "dimensions: [{ name: u, from: ['header:x-u'], keep_seconds: 3600000 }]\n", ['3600000']],
+    ['', 'responses: { store_seconds: 600000 }\n', ['600000']],
+  ] as const) {
+    const all = (await check(t, fileWith(lines, sections))).notes
+    t.match(
+      all.map((note) => / is (\d+) (?:milli)?seconds: for /.exec(note)?.[1]),
+      expected,
+    )
+  }
+  const short = await check(t, fileWith('probe: { interval_ms: 30 }'))
+  t.match(short.out, 'interval_ms: must be at least 100: for 30 seconds write 30000')
   const refused = await check(t, fileWith('breaker: { open_seconds: 30000 }'))
   t.match(refused.out, 'open_seconds: must be at most 3600: for 30000 milliseconds write 30')
   const usual = 'timeouts: { connect_ms: 500, idle_ms: 5000 }\nbreaker: { open_seconds: 300 }'
@@ -114,6 +130,16 @@ void t.test('dialects that do not fit their host', async (t) => {
     ['openai', 'https://generativelanguage.googleapis.com/v1beta', 'gemini'],
     ['anthropic', 'https://api.mistral.ai/v1', 'openai-chat'],
     ['gemini', 'https://api.groq.com/openai/v1', 'openai-chat'],
+    ['anthropic', 'https://api.cerebras.ai/v1', 'openai-chat'],
+    ['gemini', 'https://api.moonshot.ai/v1', 'openai-chat'],
+    ['gemini', 'https://openrouter.ai/api/v1', 'openai-chat'],
+    ['anthropic', 'https://openrouter.ai/api/v1', null],
+    [
+      'openai',
+      'https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/l/endpoints/openapi',
+      null,
+    ],
+    ['openai', 'https://acme.openai.azure.com/openai/v1', null],
     ['anthropic', 'https://api.deepseek.com/anthropic', null],
     ['openai-chat', 'https://generativelanguage.googleapis.com/v1beta/openai', null],
     ['openai-responses', 'https://api.openai.com/v1', null],
@@ -128,6 +154,19 @@ void t.test('dialects that do not fit their host', async (t) => {
   }
 })
 
+void t.test('hosts of clouds need their platform', async (t) => {
+  for (const [dialect, url, platform] of [
+    ['openai', 'https://bedrock-runtime.us-east-1.amazonaws.com', 'bedrock'],
+    ['gemini', 'https://aiplatform.googleapis.com/v1', 'vertex'],
+    ['anthropic', 'https://europe-west1-aiplatform.googleapis.com/v1', 'vertex'],
+    ['openai', 'https://acme.openai.azure.com', 'azure'],
+  ] as const) {
+    const config = `upstreams:\n  a: { dialect: ${dialect}, base_url: '${url}' }\nroutes:\n  - { prefix: m-, upstream: a }\n`
+    const expected = `note: upstream a: the dialect ${dialect} does not fit ${new URL(url).hostname}: write platform: ${platform} beside it`
+    t.ok((await check(t, config)).notes.includes(expected), url)
+  }
+})
+
 void t.test('names of LiteLLM and vendors in the wrong key are explained', async (t) => {
   const start = 'routes: [{ prefix: m-, upstream: a }]\nupstreams:\n  a: '
   for (const [upstream, expected] of [
@@ -136,6 +175,13 @@ void t.test('names of LiteLLM and vendors in the wrong key are explained', async
     ['{ dialect: openai, rpm: 5 }', /"rpm": here it is requests_per_minute of limits/],
     ['{ dialect: openai, model_name: m }', /"model_name": here it is model of a route/],
     ['{ dialect: mistral }', /dialect: must be one of .*; for this value write preset: mistral/],
+    ['{ dialect: lm_studio }', /for this value write preset: lm-studio/],
+    ['{ dialect: x-ai }', /for this value write preset: xai/],
+    ['{ dialect: azure-openai }', /for this value write preset: azure/],
+    ['{ preset: groq, max_retries: 2 }', /"max_retries": here it is retry: \{ attempts \} of a route/],
+    ['{ preset: groq, aws_region_name: x }', /aws_region_name.*did you mean "region"/],
+    ['{ preset: groq, weight: 2 }', /"weight": it belongs to a target of a route/],
+    ['{ preset: groq, virtual_key: k }', /virtual_key.*did you mean "api_key"/],
     ['{ preset: converse }', /preset: must be one of .*; for this value write dialect: converse/],
     ['{ dialect: vertex_ai }', /for this value write platform: vertex/],
     ['{ dialect: Bedrock }', /for this value write platform: bedrock/],
@@ -147,6 +193,14 @@ void t.test('names of LiteLLM and vendors in the wrong key are explained', async
   }
   const limits = `${start}{ preset: groq }\nlimits: [{ rpm: 5 }]\n`
   t.match((await check(t, limits)).out, /"rpm" \(did you mean "requests_per_minute"/)
+  for (const [line, expected] of [
+    ['retries: 3', /"retries": here it is retry: \{ attempts \} of a route/],
+    ['routing_strategy: simple-shuffle', /"routing_strategy": here it is balance of a route/],
+    ['base_url: https://a.example/v1', /"base_url": it belongs to an upstream/],
+    ['telemetry: { url: http://127.0.0.1:4318 }', /"url": use one of otlp, capture_content/],
+  ] as const) {
+    t.match((await check(t, `${start}{ preset: groq }\n${line}\n`)).out, expected)
+  }
   t.match((await check(t, 'model_list: []\n')).out, /"model_list": here it is upstreams and routes/)
 })
 
