@@ -361,7 +361,7 @@ const SHOWN =
 const MASK = '\u{F8F3}'
 /** Masked characters, also with marks between them, which may belong to a secret. */
 const MASKS = /\u{F8F3}+(?:[-:]+\u{F8F3}+)*/gu
-/** What is shown for them, whatever the length of the secret. */
+/** What is shown for each, of the same length for all secrets. */
 const SHOWN_MASK = '***'
 /** A word of at least this length of letters and digits may be a key. */
 const LONG_WORD = /[\w+/=.-]{20,}/g
