@@ -1,13 +1,14 @@
 /**
  * The router of both control APIs, that of the dashboard and the admin API: finds the route of a request in a
- * table, and answers what a handler or a check throws. Each API has a door, which decides who may use a
- * route, reads query and body, and has the forms of replies and errors.
+ * table, and answers what a handler or a check throws with problem details. Each API has a door, which
+ * decides who may use a route, reads query and body, and has the form of replies.
  */
 import { GatewayError } from '../errors.js'
 import type { HttpRequest, HttpResponse } from '../http/message.js'
 import { newRequestId } from '../http/request-id.js'
-import { abortReply, isClosed, sendReply } from '../http/respond.js'
+import { abortReply, isClosed } from '../http/respond.js'
 import type { Logger } from '../observe/log.js'
+import { Problem, problemOf, sendProblem, type ProblemWords } from './problem-details.js'
 
 /** The part of a route that the router reads. */
 export interface ControlRoute {
@@ -29,16 +30,6 @@ export interface FoundRoute<Route> {
   readonly values: Readonly<Record<string, string>>
 }
 
-/** The reply to an error. */
-interface ErrorReply {
-  readonly status: number
-  /** Name, value, …. */
-  readonly headers: readonly string[]
-  readonly body: string
-  /** Its cause is for the log. */
-  readonly isBug: boolean
-}
-
 /** What an API has of its own. */
 interface ControlDoor<Route extends ControlRoute> {
   /** The path prefix. */
@@ -46,16 +37,15 @@ interface ControlDoor<Route extends ControlRoute> {
   /** Of several routes that match, one without variable parts counts. */
   readonly routes: readonly Route[]
   readonly log: Logger
-  /** The message of the log for a bug. */
-  readonly failure: string
+  /** The subject of its messages: `The admin API`. */
+  readonly name: string
+  /** What to do about a path that no route has. */
+  readonly whereTo?: string
+  readonly words: ProblemWords
   /** The value of a variable part; null: no route has such a part. */
   valueOf(part: string): string | null
-  /** The error for a path that no route has, or for its method; `allowed` are the others. */
-  unknown(): Error
-  notAllowed(method: string, allowed: readonly string[]): Error
   /** Checks and answers a request. */
   serve(found: FoundRoute<Route>, exchange: ControlExchange): Promise<void>
-  refusalOf(thrown: unknown, requestId: string): ErrorReply
 }
 
 interface Row<Route> {
@@ -89,7 +79,7 @@ export class ControlRouter<Route extends ControlRoute> {
       const values = this.matched(row.parts, parts)
       return values === null ? [] : [{ route: row.route, values }]
     })
-    if (matching.length === 0) throw this.door.unknown()
+    if (matching.length === 0) throw unknown(this.door)
     // HEAD gets the reply of GET without the body.
     const wanted = method === 'HEAD' ? 'GET' : method
     const found = matching.filter(({ route }) => route.method === wanted)
@@ -98,7 +88,7 @@ export class ControlRouter<Route extends ControlRoute> {
     const allowed = matching.flatMap(({ route }) => {
       return route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]
     })
-    throw this.door.notAllowed(method, allowed)
+    throw notAllowed(method, allowed.join(', '))
   }
 
   /** The values of the pattern's variable parts; null if the path has another form. */
@@ -119,13 +109,26 @@ export class ControlRouter<Route extends ControlRoute> {
   }
 
   private refuse({ requestId, res }: ControlExchange, thrown: unknown): void {
-    const { status, headers, body, isBug } = this.door.refusalOf(thrown, requestId)
-    if (isBug) {
+    const { log, name, words } = this.door
+    const problem = problemOf(thrown, words)
+    if (problem.kind === 'bug') {
       const cause = thrown instanceof GatewayError ? (thrown.cause ?? thrown) : thrown
-      this.door.log.error(this.door.failure, cause, { request_id: requestId })
+      log.error(`${name} failed`, cause, { request_id: requestId })
     }
     const isGone = thrown instanceof GatewayError && thrown.kind === 'client_gone'
     if (isGone || isClosed(res) || res.headersSent) abortReply(res)
-    else sendReply(res, { status, headers, body })
+    else sendProblem(res, problem, { requestId, words })
   }
+}
+
+function unknown({ name, whereTo: fix }: Pick<ControlDoor<ControlRoute>, 'name' | 'whereTo'>): Problem {
+  const detail = `${name} has no endpoint at this path.`
+  return new Problem('unknown_endpoint', detail, fix === undefined ? {} : { fix })
+}
+
+function notAllowed(method: string, allowed: string): Problem {
+  return new Problem('method_not_allowed', `This path takes ${allowed}, not ${method}.`, {}, [
+    'allow',
+    allowed,
+  ])
 }

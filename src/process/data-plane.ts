@@ -38,6 +38,8 @@ import type { Metrics } from '../observe/metrics/metrics.js'
 import type { Notify } from '../observe/notification.js'
 import { loadPlugins } from '../policy/plugins.js'
 import type { Store, Fleet, FleetMember } from '../store/store.js'
+import { DASHBOARD_WORDS } from '../control/dashboard/problem-words.js'
+import { refusalBody } from '../control/problem-details.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
 import { LazyDashboard } from './lazy-dashboard.js'
 import { Logins } from './logins.js'
@@ -298,7 +300,10 @@ function requestHandlers(
       if (origins.length === 0 || dashboard.handles(req) || admin.handles(req)) return []
       return corsHeaders(req, origins)
     },
-    refusalBody: (req, error, id) => (admin.handles(req) ? admin.refusalBody(error, id) : null),
+    refusalBody: (req, error, id) => {
+      if (admin.handles(req)) return refusalBody(error, id)
+      return dashboard.handlesApi(req) ? refusalBody(error, id, DASHBOARD_WORDS) : null
+    },
   }
 }
 

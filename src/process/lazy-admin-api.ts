@@ -4,16 +4,14 @@
  * request costs a comparison of its path.
  */
 import type { AdminApi } from '../control/admin/admin-api.js'
-import { Problem, PROBLEM_TYPE, problemOf } from '../control/admin/problem-details.js'
+import { Problem, sendProblem } from '../control/problem-details.js'
 import type { AdminServices } from '../control/admin/services.js'
 import { WorkQueue } from '../control/work-queue.js'
 import { packageVersion } from '../config/package-file.js'
-import { gatewayError, type WireError } from '../errors.js'
 import type { HttpRequest, HttpResponse } from '../http/message.js'
-import type { RefusalBody } from '../http/refuse-request.js'
 import { pathOf } from '../http/request-guard.js'
 import { newRequestId } from '../http/request-id.js'
-import { isClosed, sendReply } from '../http/respond.js'
+import { isClosed } from '../http/respond.js'
 import type { Store } from '../store/store.js'
 
 /** Parts from the caller that assembles the process. */
@@ -26,12 +24,8 @@ interface AdminParts extends Omit<AdminServices, 'version' | 'now' | 'store' | '
 
 const PATH = '/admin/v1'
 /** Prepared in advance, because it is sent under load. */
-const BUSY = new Problem('rate_limited', 'The admin API of this process has too many requests.', {
-  fix: 'Send the request again in a moment.',
-})
-const AWAY = new Problem('store_unavailable', 'The store cannot be opened.', {
-  fix: 'Send the request again in a moment.',
-})
+const BUSY = again('rate_limited', 'The admin API of this process has too many requests.')
+const AWAY = again('store_unavailable', 'The store cannot be opened.')
 
 /** Serves requests at `/admin/v1` and below. */
 export class LazyAdminApi {
@@ -54,13 +48,6 @@ export class LazyAdminApi {
 
   handle(req: HttpRequest, res: HttpResponse): void {
     if (!this.queue.take(() => this.take(req, res))) refuse(res, BUSY)
-  }
-
-  /** The body for a request that the listener refuses; null for an error that the API does not have. */
-  refusalBody(error: WireError, requestId: string): RefusalBody | null {
-    const problem = problemOf(gatewayError(error))
-    if (problem.kind !== error.kind) return null
-    return { type: PROBLEM_TYPE, text: JSON.stringify(problem.body(requestId)) }
   }
 
   /** Closes the store if a request has opened it. */
@@ -97,13 +84,10 @@ async function open(parts: AdminParts): Promise<Opened> {
   return { store, api: new AdminApi({ ...parts, store, version, explain, now: Date.now }) }
 }
 
+function again(kind: 'rate_limited' | 'store_unavailable', detail: string): Problem {
+  return new Problem(kind, detail, { fix: 'Send the request again in a moment.' }, ['retry-after', '1'])
+}
+
 function refuse(res: HttpResponse, problem: Problem): void {
-  if (isClosed(res)) return
-  const requestId = newRequestId(Date.now())
-  const headers = [
-    ...['content-type', PROBLEM_TYPE, 'x-request-id', requestId],
-    ...['cache-control', 'no-store', 'retry-after', '1'],
-  ]
-  const body = JSON.stringify(problem.body(requestId))
-  sendReply(res, { status: problem.status, headers, body })
+  if (!isClosed(res)) sendProblem(res, problem, { requestId: newRequestId(Date.now()) })
 }

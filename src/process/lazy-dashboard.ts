@@ -6,15 +6,17 @@ import { readFile } from 'node:fs/promises'
 import { isObject, stringOf } from '../base/json.js'
 import type { ServerConfig } from '../config/config.js'
 import type { Dashboard, DashboardOptions } from '../control/dashboard/dashboard.js'
+import { DASHBOARD_WORDS } from '../control/dashboard/problem-words.js'
+import { Problem, sendProblem } from '../control/problem-details.js'
 import { isLoginPath } from '../control/login/login-paths.js'
-import { securityHeadersOf } from '../control/dashboard/static-files.js'
+import { isApiPath, securityHeadersOf } from '../control/dashboard/static-files.js'
 import { offerSetUp } from '../control/sign-in/set-up.js'
 import { headerOf, type HttpRequest, type HttpResponse } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
+import { newRequestId } from '../http/request-id.js'
 import { abortReply, isClosed, sendReply, setHeaders } from '../http/respond.js'
 import { packageFile } from '../config/package-file.js'
 import { WorkQueue } from '../control/work-queue.js'
-import { errorBody } from '../formats/wire/openai/error-body.js'
 
 /** Parts from the caller that assembles the process. */
 type DashboardParts = Omit<DashboardOptions, 'version' | 'folder' | 'explain'>
@@ -22,19 +24,13 @@ type DashboardParts = Omit<DashboardOptions, 'version' | 'folder' | 'explain'>
 /** The range of the figures in lists, and of usage by default. */
 const SHOWN_MS = 30 * 86_400_000
 
-const TOO_MANY_REQUESTS = errorBody({
-  kind: 'rate_limited',
-  message: 'The dashboard has too many requests: try again in a moment.',
-})
 /** Prepared in advance, because it is sent under load. */
-const REFUSED: readonly string[] = [
-  'content-type',
-  'application/json',
-  'retry-after',
-  '1',
-  'cache-control',
-  'no-store',
-]
+const BUSY = new Problem(
+  'rate_limited',
+  'The dashboard has too many requests.',
+  { fix: 'Try again in a moment.' },
+  ['retry-after', '1'],
+)
 
 /** Serves requests below `/dashboard`, redirects browsers there from `/`, and lets programs sign in. */
 export class LazyDashboard {
@@ -71,6 +67,11 @@ export class LazyDashboard {
     return isBelow && this.isEnabled
   }
 
+  /** Whether it serves this request, and with the API rather than the page. */
+  handlesApi(req: HttpRequest): boolean {
+    return isApiPath(pathOf(req.url ?? '')) && this.isEnabled
+  }
+
   private get isEnabled(): boolean {
     return this.parts.snapshot().config.dashboard.enabled
   }
@@ -86,8 +87,9 @@ export class LazyDashboard {
       })
       return
     }
-    if (!this.queue.take(() => this.take(req, res)))
-      sendReply(res, { status: 429, headers: REFUSED, body: TOO_MANY_REQUESTS })
+    if (!this.queue.take(() => this.take(req, res))) {
+      sendProblem(res, BUSY, { requestId: newRequestId(Date.now()), words: DASHBOARD_WORDS })
+    }
   }
 
   /**

@@ -64,11 +64,18 @@ export class Refusal extends GatewayError {
 
   /** The same with the names that a door has for the fields. */
   named(nameOf: (field: string) => string): Refusal {
-    const { refusal, detail, field, fix } = this
-    if (field === undefined) return this
-    const name = nameOf(field)
-    const own = detail.replaceAll(`"${field}"`, `"${name}"`)
-    return new Refusal(refusal, own, { field: name, ...(fix === undefined ? {} : { fix }) })
+    const own = <At extends FieldFault | (Advice & Pick<FieldFault, 'detail'>)>(at: At): At => {
+      const { field, detail } = at
+      if (field === undefined) return at
+      const name = nameOf(field)
+      return { ...at, field: name, detail: detail.replaceAll(`"${field}"`, `"${name}"`) }
+    }
+    const { detail, ...advice } = own({
+      detail: this.detail,
+      ...(this.field === undefined ? {} : { field: this.field }),
+      ...(this.fix === undefined ? {} : { fix: this.fix }),
+    })
+    return new Refusal(this.refusal, detail, advice, this.faults.map(own))
   }
 }
 

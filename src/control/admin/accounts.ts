@@ -33,7 +33,7 @@ import {
 } from '../../accounts/changes/field-types.js'
 import { readLabelFilters, matchesLabels, LABEL_FILTER } from './label-filters.js'
 import { accountObject, accountTag, limitsObject } from './objects.js'
-import { notFound, Problem, type Refused } from './problem-details.js'
+import { notFound, Problem, type Refused } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { cursorOf } from '../cursor.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'

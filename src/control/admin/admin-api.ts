@@ -16,7 +16,7 @@ import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
 import { choiceType, Faults, readValue } from '../../accounts/changes/field-types.js'
 import { openapiDocument } from './openapi.js'
-import { Problem, PROBLEM_TYPE, problemOf } from './problem-details.js'
+import { COMMON, Problem, type ProblemWords } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
 import { adminRoutes } from './routes.js'
 import type { AdminServices } from './services.js'
@@ -43,8 +43,9 @@ export class AdminApi {
     this.services = services
     this.routes = adminRoutes(services)
     this.router = new ControlRouter({
-      ...{ prefix: PREFIX, routes: this.routes, log: services.log, failure: 'the admin API failed' },
-      ...{ valueOf, unknown, notAllowed, refusalOf },
+      ...{ prefix: PREFIX, routes: this.routes, log: services.log, name: 'The admin API' },
+      whereTo: `Read ${PREFIX}/openapi.json, which lists them.`,
+      ...{ words: WORDS, valueOf },
       serve: (found, exchange) => this.serve(found, exchange),
     })
   }
@@ -81,23 +82,12 @@ export class AdminApi {
   }
 }
 
-function unknown(): Problem {
-  return new Problem('unknown_endpoint', 'The admin API has no endpoint at this path.', {
-    fix: `Read ${PREFIX}/openapi.json, which lists them.`,
-  })
-}
-
-function notAllowed(method: string, allowed: readonly string[]): Problem {
-  const detail = `This path takes ${allowed.join(', ')}, not ${method}.`
-  return new Problem('method_not_allowed', detail, {}, ['allow', allowed.join(', ')])
-}
-
-function refusalOf(error: unknown, requestId: string) {
-  const problem = problemOf(error)
-  const { status, headers } = problem
-  const type = ['content-type', PROBLEM_TYPE, 'x-request-id', requestId, ...COMMON]
-  const body = JSON.stringify(problem.body(requestId))
-  return { status, headers: [...type, ...headers], body, isBug: problem.kind === 'bug' }
+/** Advice of which this API has a form of its own. */
+const WORDS: ProblemWords = {
+  fixes: {
+    'Create a new one.': 'Create a new one with PUT.',
+    'Use one such as team@example.com.': 'Use one in the path.',
+  },
 }
 
 /** The decoded value of a part of the path; null if it is not well encoded, or empty. */
@@ -197,8 +187,6 @@ async function answer(
   }
   send(exchange, { status, text: jsonText(json), headers })
 }
-
-const COMMON = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff'] as const
 
 interface Text {
   readonly status: number

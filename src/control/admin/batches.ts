@@ -12,7 +12,7 @@ import {
   shownBatch,
 } from '../batches.js'
 import { cursorOf } from '../cursor.js'
-import { notFound, Problem } from './problem-details.js'
+import { notFound, Problem } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, REASON, type AdminServices } from './services.js'
 import { sees } from './token-access.js'

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import { Problem } from './problem-details.js'
+import { Problem } from '../problem-details.js'
 
 /** The conditions of a request; null without the header. */
 export interface Conditions {

@@ -12,7 +12,7 @@ import {
   type FieldType,
   readFields,
 } from '../../accounts/changes/field-types.js'
-import { notFound, Problem } from './problem-details.js'
+import { notFound, Problem } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { actorOf, type AdminServices } from './services.js'

@@ -16,7 +16,7 @@ import {
   TIME,
   type Fields,
 } from '../../accounts/changes/field-types.js'
-import { notFound, Problem } from './problem-details.js'
+import { notFound, Problem } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'

@@ -14,7 +14,7 @@ import { everyAccount, keyPages } from '../../store/list-all.js'
 import type { Store } from '../../store/store.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { type DocumentFault, type WantedObject } from './documents.js'
-import type { Refused } from './problem-details.js'
+import type { Refused } from '../problem-details.js'
 
 /** What to apply, and for whom. */
 export interface ApplyOptions {

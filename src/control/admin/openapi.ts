@@ -5,7 +5,7 @@
 import { SCOPES } from '../../accounts/admin-tokens.js'
 import type { JsonObject, JsonValue } from '../../base/json.js'
 import { schemaOf, schemaOfType, without } from '../../accounts/changes/field-types.js'
-import { PROBLEMS } from './problem-details.js'
+import { PROBLEMS } from '../problem-details.js'
 import type { AdminRoute, BodyOf } from './route.js'
 import { REPLY_SCHEMAS } from './schemas.js'
 

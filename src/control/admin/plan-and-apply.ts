@@ -50,7 +50,7 @@ import {
   type Holdings,
   type Permission,
 } from './group-documents.js'
-import { Problem, problemOf, type Refused } from './problem-details.js'
+import { Problem, problemOf, type Refused } from '../problem-details.js'
 import { endSignIns, ensureUser } from './members.js'
 
 /** A difference between the documents and the store. */

@@ -4,7 +4,7 @@ import { FLAG, textIn, type Fields, readFields } from '../../accounts/changes/fi
 import { invalid } from '../../accounts/changes/refusal.js'
 import { WRITTEN_AFTER_MS, type ValueRecord } from '../../store/dimension-values.js'
 import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../runs.js'
-import { notFound } from './problem-details.js'
+import { notFound } from '../problem-details.js'
 import type { AdminRequest, AdminRoute, JsonReply, Parameters } from './route.js'
 import { actorOf, type AdminServices, REASON } from './services.js'
 import { accountNamed } from './token-access.js'

@@ -9,7 +9,7 @@ import type { Account } from '../../accounts/account.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { ownNameStart } from '../../accounts/names.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
-import { notFound, Problem } from './problem-details.js'
+import { notFound, Problem } from '../problem-details.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
 

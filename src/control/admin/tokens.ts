@@ -28,7 +28,7 @@ import {
   type Fields,
   readFields,
 } from '../../accounts/changes/field-types.js'
-import { notFound, Problem } from './problem-details.js'
+import { notFound, Problem } from '../problem-details.js'
 import type { AdminRequest, AdminRoute } from './route.js'
 import { cursorOf } from '../cursor.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'

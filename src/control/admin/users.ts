@@ -8,7 +8,7 @@ import { userChange } from '../../accounts/changes/audit-text.js'
 import { endLogins } from '../../accounts/logins/login-records.js'
 import { unbindUser } from '../../accounts/members.js'
 import { etagOf, unmet } from './conditional-requests.js'
-import { notFound } from './problem-details.js'
+import { notFound } from '../problem-details.js'
 import type { AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 

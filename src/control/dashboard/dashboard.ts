@@ -8,7 +8,7 @@ import { sendReply } from '../../http/respond.js'
 import type { Identity } from '../../accounts/account.js'
 import type { Logger } from '../../observe/log.js'
 import type { FleetMember } from '../../store/store.js'
-import { StaticFiles } from './static-files.js'
+import { isApiPath, StaticFiles } from './static-files.js'
 import type { ConfigControl } from '../config-control.js'
 import type { GatewayStatus } from '../gateway-status.js'
 import type { LoginEndpoints } from '../login/login-endpoints.js'
@@ -103,7 +103,7 @@ export class Dashboard {
       })
       return
     }
-    if (path === '/dashboard/api' || path.startsWith('/dashboard/api/')) {
+    if (isApiPath(path)) {
       await this.router.answer(path, req, res)
       return
     }

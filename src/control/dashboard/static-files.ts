@@ -165,10 +165,15 @@ const PAGE_POLICY = [
 const PAGE = ['content-security-policy', PAGE_POLICY, ...EVERY_REPLY]
 const API = [...['content-security-policy', "default-src 'none'; frame-ancestors 'none'"], ...EVERY_REPLY]
 
+/** Whether the path, without its query, is below that of the dashboard's API. */
+export function isApiPath(path: string): boolean {
+  return path === '/dashboard/api' || path.startsWith('/dashboard/api/')
+}
+
 /**
  * Security headers for a reply to a path at or below `/dashboard`, without its query: names and values in
  * turn. They are set once per request before the reply, so that every reply has them.
  */
 export function securityHeadersOf(path: string): readonly string[] {
-  return path === '/dashboard/api' || path.startsWith('/dashboard/api/') ? API : PAGE
+  return isApiPath(path) ? API : PAGE
 }

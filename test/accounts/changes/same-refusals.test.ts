@@ -199,9 +199,9 @@ onBothStores(t, 'keys', async (t, settings) => {
     const dashboard = await on.page.ask('PATCH', `/keys/${on.keyId}?account=${on.shopId}`, {
       body: bodyOf(patch),
     })
-    const { param, message } = dashboard.error
+    const { field, message } = dashboard.error
     t.equal(dashboard.error['kind'], kind, `${name}: dashboard`)
-    t.equal(message, sentenceOf(refusal, typeof param === 'string' ? param : undefined), name)
+    t.equal(message, sentenceOf(refusal, typeof field === 'string' ? field : undefined), name)
 
     const edit = ['keys', 'edit', '--account', 'shop', '--key', on.keyId, ...optionsOf(patch), ...config]
     const { status, err } = await sluiceHere(edit)
@@ -228,9 +228,9 @@ onBothStores(t, 'accounts and names', async (t, settings) => {
       limits === undefined
         ? await on.page.ask('PATCH', `/accounts/${on.shopId}`, { body: patch })
         : await on.page.ask('PUT', `/accounts/${on.shopId}/limits`, { body: limits })
-    const { param, message, kind } = dashboard.error
+    const { field, message, kind } = dashboard.error
     t.equal(kind, refusal.json['kind'], `${name}: dashboard`)
-    t.equal(message, sentenceOf(refusal, typeof param === 'string' ? param : undefined), name)
+    t.equal(message, sentenceOf(refusal, typeof field === 'string' ? field : undefined), name)
     const spec = { plan: 'shop', parent: 'acme', ...patch }
     const text = await applied(on, { kind: 'Account', metadata: { name: 'shop' }, spec })
     t.ok(plain(text).includes(plain(textOf(refusal, 'detail'))), `${name}: apply: ${text}`)

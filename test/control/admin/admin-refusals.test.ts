@@ -24,3 +24,41 @@ void t.test('an invalid percent escape is a problem, below /admin/v1 only', asyn
   t.equal(response.headers.get('content-type'), 'application/json')
   t.match(await response.json(), { error: { kind: 'malformed_request' } })
 })
+
+void t.test('the dashboard answers problems, too, also before its router', async (t) => {
+  const { gateway } = await startAdmin(t)
+  const api = `${gateway.origin}/dashboard/api`
+  const asked: [path: string, init: RequestInit, status: number, kind: string][] = [
+    ['/keys/%zz', {}, 400, 'malformed_request'],
+    ['/nothing', {}, 404, 'unknown_endpoint'],
+    ['/keys', {}, 401, 'unauthenticated'],
+    ['/session', { method: 'PATCH' }, 405, 'method_not_allowed'],
+    ['/session', { method: 'POST', body: '{}' }, 403, 'forbidden'],
+    ['/session?x=1', {}, 400, 'unknown_field'],
+  ]
+  for (const [path, init, status, kind] of asked) {
+    const response = await fetch(api + path, init)
+    t.equal(response.headers.get('content-type'), 'application/problem+json', path)
+    t.match(response.headers.get('x-request-id'), /^[\w-]{20,}/, path)
+    const type = `urn:sluice:error:${kind}`
+    t.match(
+      await response.json(),
+      { type, status, kind, request_id: undefined, title: /\w/, detail: /\w/ },
+      path,
+    )
+    t.equal(response.status, status, path)
+  }
+  const headers = { origin: gateway.origin, 'content-type': 'application/json' }
+  const body = JSON.stringify({ email: 1, pass_word: 'x', other: true })
+  const wrong = await fetch(`${api}/session`, { method: 'POST', headers, body })
+  t.match(await wrong.json(), {
+    kind: 'invalid_field',
+    field: 'email',
+    errors: [
+      { field: 'email' },
+      { field: 'password' },
+      { field: 'pass_word', fix: 'Use "password".' },
+      { field: 'other' },
+    ],
+  })
+})

@@ -36,7 +36,7 @@ void t.test('the printed link creates the first administrator once', async (t) =
     [{ link: later, email: 'test@example.com', password: PASSWORD }, 'email'],
   ] as const) {
     const answer = await ask(body)
-    t.match([answer.status, answer.error['param']], [400, param], 'a slip does not cost the link')
+    t.match([answer.status, answer.error['field']], [400, param], 'a slip does not cost the link')
   }
   const entered = await Promise.all(
     Array.from({ length: 5 }, (_, at) =>
@@ -75,7 +75,7 @@ for (const engine of ['SQLite', 'Redis']) {
         body: { link, email: `${name}@example.com`, password: PASSWORD },
       })
     const slip = await use(links[0], 'test')
-    t.match([slip.status, slip.error['param']], [400, 'email'], 'every link is valid, also after a slip')
+    t.match([slip.status, slip.error['field']], [400, 'email'], 'every link is valid, also after a slip')
     // Each has found its link and no administrator when the first one hashes its password.
     const late: Promise<Answer>[] = []
     const first = beforeNext(t, new PasswordQueue(), 'hash', {
@@ -171,7 +171,7 @@ void t.test('an administrator creates an account and replaces a lost password', 
   const taken = await admin.ask('POST', '/accounts', {
     body: { email: 'NEW@example.com', plan: 'pro' },
   })
-  t.match([taken.status, taken.error['param']], [400, 'email'])
+  t.match([taken.status, taken.error['field']], [400, 'email'])
 })
 
 void t.test('sign-up works only if it is configured', async (t) => {
@@ -202,7 +202,7 @@ void t.test('sign-up works only if it is configured', async (t) => {
     })
     for (const password of ['1', 'iloveyou', 'x'.repeat(1_025)]) {
       const answer = await open.browser().ask('POST', '/sign-up', { body: { ...body, password } })
-      t.match([answer.status, answer.error['param']], [400, 'password'], 'K-175')
+      t.match([answer.status, answer.error['field']], [400, 'password'], 'K-175')
     }
   })
 })

@@ -138,10 +138,10 @@ void t.test('a password change ends the other sessions', async (t) => {
   await other.signIn('ada@example.com')
   const next = 'another horse entirely'
   const wrong = await browser.ask('PUT', '/password', { body: { current: 'not it at all', next } })
-  t.match([wrong.status, wrong.error['param']], [403, 'current'])
+  t.match([wrong.status, wrong.error['field']], [403, 'current'])
   for (const bad of ['short', 'iloveyou', 'x'.repeat(1_025)]) {
     const answer = await browser.ask('PUT', '/password', { body: { current: PASSWORD, next: bad } })
-    t.match([answer.status, answer.error['param']], [400, 'password'])
+    t.match([answer.status, answer.error['field']], [400, 'password'])
   }
   t.equal((await browser.ask('PUT', '/password', { body: { current: PASSWORD, next } })).status, 200)
   t.equal((await browser.get('/keys')).status, 200, 'a new session in place of the old')
@@ -221,7 +221,7 @@ void t.test('a password change during a password reset is refused', async (t) =>
   const change = { body: { current: PASSWORD, next: 'a third horse entirely' } }
   beforeNext(t, stage.store.users, 'change', { act: () => resetPassword(stage, id) })
   const refused = await browser.ask('PUT', '/password', change)
-  t.match([refused.status, refused.error['param']], [403, 'current'])
+  t.match([refused.status, refused.error['field']], [403, 'current'])
   t.same(await openedBy(stage, id), [1, 1], 'only what the reset has opened')
 
   await stage.store.users.change(id, { passwordHash: await hash(PASSWORD) })

@@ -53,7 +53,7 @@ const PAGES = [
 ]
 
 function refusal(status: number, kind: string, message: string): Answer {
-  return { status, body: { error: { message, type: 'x', code: status, kind } } }
+  return { status, body: { detail: message, kind } }
 }
 
 async function look(t: Test, watched: Watched, name: string): Promise<void> {

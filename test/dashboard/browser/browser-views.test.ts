@@ -176,7 +176,7 @@ void file.test('the account is chosen in the rail, for all pages', { skip: half(
 
 void file.test('a lost connection shows how old the figures are', { skip: half(4) }, async (t) => {
   let isDown = false
-  const down: Answer = { status: 503, body: { error: { message: 'down', code: 503, kind: 'x' } } }
+  const down: Answer = { status: 503, body: { detail: 'down', kind: 'x' } }
   const { page } = await visit(t, '/', {
     api: (_, path, query) => (isDown ? down : { body: replyTo(path, query) }),
   })
@@ -291,7 +291,7 @@ void file.test('one endpoint that fails is no lost connection', { skip: half(9) 
   const { page, asked } = await visit(t, '/', {
     api: (_, path, query) =>
       path === '/usage'
-        ? { status: 503, body: { error: { message: 'The sums are busy.', code: 503, kind: 'x' } } }
+        ? { status: 503, body: { detail: 'The sums are busy.', kind: 'x' } }
         : { body: replyTo(path, query) },
   })
   await page.getByRole('alert').getByText('The sums are busy.').first().waitFor()

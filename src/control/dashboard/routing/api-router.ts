@@ -5,16 +5,17 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import { ControlRouter, type ControlExchange, type FoundRoute } from '../../control-router.js'
-import { Refusal } from '../../../accounts/changes/refusal.js'
+import { Faults } from '../../../accounts/changes/field-types.js'
+import { faulty } from '../../../accounts/changes/refusal.js'
 import { jsonText } from '../../../base/json.js'
-import { GatewayError, gatewayError, malformed, statusOf } from '../../../errors.js'
+import { GatewayError, malformed } from '../../../errors.js'
 import { parseObject } from '../../../formats/wire/json/parse-body.js'
-import { errorBody } from '../../../formats/wire/openai/error-body.js'
 import { headerOf, hostOf, type HttpRequest } from '../../../http/message.js'
 import { readBody } from '../../../http/read-body.js'
 import { isClosed, sendReply, setHeaders } from '../../../http/respond.js'
 import type { Logger } from '../../../observe/log.js'
 import { compressed } from '../../compress.js'
+import { OTHER_VALUE, problemOf } from '../../problem-details.js'
 import {
   cookieOf,
   SESSION_COOKIE,
@@ -23,6 +24,7 @@ import {
   type Sessions,
 } from '../../sign-in/sessions.js'
 import { takesSeveral } from '../schema/shared-types.js'
+import { DASHBOARD_WORDS } from '../problem-words.js'
 import { hasCredential } from '../secret-text.js'
 import { ACCESS, authorize, notFound, type AccessStore } from './access.js'
 import { assertRoutes, SELF_REPLIED, type HandlerResult, type Reply, type Route } from './route.js'
@@ -51,8 +53,8 @@ export function apiRouter(options: RouterOptions): ControlRouter<Route> {
   assertRoutes(options.routes)
   const door = new SessionDoor(options)
   return new ControlRouter({
-    ...{ prefix: PREFIX, routes: options.routes, log: options.log, failure: 'the dashboard failed' },
-    ...{ unknown, notAllowed, refusalOf },
+    ...{ prefix: PREFIX, routes: options.routes, log: options.log, name: 'The dashboard' },
+    words: DASHBOARD_WORDS,
     valueOf: (part) => part,
     serve: (found, exchange) => door.serve(found, exchange),
   })
@@ -119,54 +121,6 @@ function idOf({ id, email }: FoundRoute<Route>['values']): string {
   }
   if (id !== undefined && !ID.test(id)) throw notFound()
   return id ?? ''
-}
-
-function unknown(): GatewayError {
-  return new GatewayError('unknown_endpoint', 'The dashboard has no endpoint at this path.')
-}
-
-function notAllowed(method: string, allowed: readonly string[]): GatewayError {
-  return new MethodNotAllowed(method, allowed)
-}
-
-const INTERNAL = 'Internal error. The log of the gateway has the details under the request id.'
-
-function refusalOf(thrown: unknown, requestId: string) {
-  const error =
-    thrown instanceof GatewayError ? named(thrown) : gatewayError({ kind: 'bug', message: INTERNAL }, thrown)
-  const headers = headersOf(requestId)
-  const { retryAfterSeconds } = error.wire
-  if (retryAfterSeconds !== undefined) headers.push('retry-after', String(retryAfterSeconds))
-  if (error instanceof MethodNotAllowed) headers.push('allow', error.methods.join(', '))
-  const kind = error instanceof Refusal ? error.refusal : undefined
-  const body = errorBody(error.wire, kind)
-  return { status: statusOf(error.wire), headers, body, isBug: error.kind === 'bug' }
-}
-
-/** The error with the names that fields have in bodies. */
-function named(error: GatewayError): GatewayError {
-  return error instanceof Refusal ? error.named(memberOf) : error
-}
-
-/** `limits.nanoUsdPerDay` of `limits.usd_per_day`, `models.0` of `models[0]`. */
-function memberOf(field: string): string {
-  if (field === 'expires_at') return 'expiresAtMs'
-  if (field.startsWith('labels')) return field
-  return field
-    .replace('usd_per_', 'nano_usd_per_')
-    .replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    .replace(/\[(\d+)\]/, '.$1')
-}
-
-/** The path exists with other methods, which the reply's `allow` header lists. */
-class MethodNotAllowed extends GatewayError {
-  readonly methods: readonly string[]
-
-  constructor(method: string, methods: readonly string[]) {
-    const message = `This path takes ${methods.join(', ')}, not ${method}.`
-    super('method_not_allowed', message)
-    this.methods = methods
-  }
 }
 
 /** Whether the path of the route names the account, by its name or id. */
@@ -271,10 +225,10 @@ async function send({ req, res, requestId }: ControlExchange, reply: Reply): Pro
 /** Maximum body size. The largest valid body is a password of 1,024 bytes in JSON's longest spelling. */
 const MAX_BYTES = 65_536
 
-/** Parses and validates the body. Throws `malformed_request` that names the field. */
+/** Parses and validates the body. */
 function parseBody(bytes: Buffer, schema: z.ZodType): unknown {
   const { value } = parseObject(bytes, { maxDepth: 8, maxTokens: 5_000 })
-  return parsed(schema, value, '')
+  return parsed(schema, value, 'field')
 }
 
 /**
@@ -314,26 +268,36 @@ type QueryValues = Readonly<Record<string, string | readonly string[]>>
 
 /** Validates the query; with `null`, the route accepts no query. */
 function parseQuery(values: QueryValues, schema: z.ZodType | null): unknown {
-  if (schema === null) {
-    const [first] = Object.keys(values)
-    if (first !== undefined)
-      throw malformed(`unknown field ${clippedName(first)} in the query`, clippedName(first))
-    return undefined
-  }
-  return parsed(schema, values, ' in the query')
+  const value = parsed(schema ?? NO_QUERY, values, 'query parameter')
+  return schema === null ? undefined : value
 }
 
-function parsed(schema: z.ZodType, value: unknown, where: string): unknown {
-  const result = schema.safeParse(value)
-  if (result.success) return result.data
-  const [issue] = result.error.issues
-  const path = issue?.path.map(String).join('.') ?? ''
-  if (issue?.code === 'unrecognized_keys') {
-    const name = clippedName([...issue.path.map(String), issue.keys[0] ?? ''].join('.'))
-    throw malformed(`unknown field ${name}${where}`, name)
+const NO_QUERY = z.strictObject({})
+
+/** Of more wrong fields the reply does not tell. */
+const MAX_FAULTS = 20
+
+/** The value that the schema makes of this one. Throws a `Problem` that names the wrong fields. */
+function parsed(schema: z.ZodType, value: unknown, what: 'field' | 'query parameter'): unknown {
+  const { data, error } = schema.safeParse(value)
+  if (error === undefined) return data
+  const faults = new Faults()
+  for (const issue of error.issues.slice(0, MAX_FAULTS)) {
+    const path = clippedName(issue.path.map(String).join('.'))
+    if (issue.code !== 'unrecognized_keys') {
+      const where = what === 'field' ? '' : ' in the query'
+      if (path === '') throw malformed(`the request${where}: ${issue.message}`)
+      faults.report(path, `${path}${where}: ${issue.message}.`.replace(/\.\.$/, '.'), OTHER_VALUE)
+      continue
+    }
+    const known = path === '' && schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+    for (const name of issue.keys.slice(0, MAX_FAULTS)) {
+      faults.unknown(clippedName(path === '' ? name : `${path}.${name}`), name, known, what)
+    }
   }
-  const what = path === '' ? 'the request' : path
-  throw malformed(`${what}${where}: ${issue?.message ?? 'is not valid'}`, path)
+  // The fields have the names of this API already.
+  const { fixes } = DASHBOARD_WORDS
+  throw problemOf(faulty(faults.all), fixes === undefined ? {} : { fixes })
 }
 
 /** A client's field name, shortened and escaped for an error message. */

@@ -7,17 +7,19 @@
  * Names are camelCase; units end a name; times are ms since 1970; money is whole nano-dollars (1e-9 US
  * dollars), and null if a price is unknown. `undefined` is "omitted"; null is "none".
  *
- * Every failure is an `errorReply` with the status of its `code`:
+ * Every failure is a problem (RFC 9457, `application/problem+json`), as in the admin API; members and kinds
+ * are in `problem-details.ts`. `field` has the name of this API. What the page does by `status` and `kind`:
  *
  * | status | kind                | what the page does                                              |
  * | -----: | ------------------- | --------------------------------------------------------------- |
- * |    400 | malformed_request   | show the message at the field `param` (`email`, `limits.concurrent`) |
+ * |    400 | invalid_field, unknown_field | show the detail at `field` (`email`, `limits.concurrent`) |
  * |    401 | unauthenticated     | no session or an expired one, or wrong e-mail or password       |
  * |    403 | forbidden           | not allowed, or the token below is missing or old: call `GET /session` |
- * |    403 | plan_limit          | the plan's keys are used up; show the message                   |
+ * |    403 | plan_limit          | the plan's keys are used up; show the detail                    |
  * |    404 | not_found           | unknown, or of another account                                  |
+ * |    409 | name_taken, has_children | show the detail at `field`                                  |
  * |    429 | rate_limited        | wait; the header `retry-after` has seconds                       |
- * |    503 | store_unavailable, overloaded | try again; `retry-after`                               |
+ * |    503 | store_unavailable   | try again; `retry-after`                                        |
  *
  * Sessions. Sign-in sets a cookie that scripts cannot read. Every request except GET has the header
  * `x-sluice-csrf` with the token of `GET /session`; requests marked "open" below need no session. The

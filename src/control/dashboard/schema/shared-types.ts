@@ -81,25 +81,9 @@ export const reason = z.string().trim().max(200)
 /** A search text: part of a name or e-mail address, case-insensitive, without patterns. */
 export const search = z.string().max(100)
 
-/** The body of every failure. */
-export const errorReply = z.strictObject({
-  error: z.strictObject({
-    /** For people: what is wrong and what to do. */
-    message: z.string(),
-    type: z.string(),
-    /** The HTTP status. */
-    code: z.int(),
-    kind: z.string(),
-    /** The field at fault, as a path. */
-    param: z.string().optional(),
-  }),
-})
-
 /** An empty reply. */
 export const doneReply = z.strictObject({})
 
-/** The body of every failure. */
-export type ErrorReply = z.output<typeof errorReply>
 /** An empty reply. */
 export type DoneReply = z.output<typeof doneReply>
 /** Limits in a request. */

@@ -166,7 +166,7 @@ export async function call(
 
 async function problemIn(response: Response): Promise<Problem> {
   const requestId = response.headers.get('x-request-id') ?? undefined
-  const reported = await response.json().then(errorOf, () => ({}))
+  const reported = await response.json().then(reportedIn, () => ({}))
   return {
     message: `The gateway replied with status ${String(response.status)}.`,
     kind: 'unknown',
@@ -176,14 +176,25 @@ async function problemIn(response: Response): Promise<Problem> {
   }
 }
 
-function errorOf(body: unknown): Partial<Problem> {
+/** What problem details say, or the error of a format of models in the playground. */
+function reportedIn(body: unknown): Partial<Problem> {
   const error = memberOf(body, 'error')
-  const [message, kind, param] = ['message', 'kind', 'param'].map((name) => memberOf(error, name))
+  const [detail, fix, kind, param] = ['detail', 'fix', 'kind', 'field'].map((name) => textOf(body, name))
+  const message = detail === undefined ? textOf(error, 'message') : joined(detail, fix)
   return {
-    ...(typeof message === 'string' ? { message } : {}),
-    ...(typeof kind === 'string' ? { kind } : {}),
-    ...(typeof param === 'string' ? { param } : {}),
+    ...(message === undefined ? {} : { message }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(param === undefined ? {} : { param }),
   }
+}
+
+function joined(detail: string, fix: string | undefined): string {
+  return fix === undefined ? detail : `${detail} ${fix}`
+}
+
+function textOf(value: unknown, name: string): string | undefined {
+  const member = memberOf(value, name)
+  return typeof member === 'string' ? member : undefined
 }
 
 function memberOf(value: unknown, name: string): unknown {

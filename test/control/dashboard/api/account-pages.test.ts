@@ -132,7 +132,7 @@ async function check(t: Test, store?: string): Promise<void> {
     t.match([top.status, top.error['kind']], [403, 'forbidden'], 'a top account')
     t.equal((await put(admin, 'acme', { ...dollars(100), requestsPerMinute: 10 })).status, 200)
     const above = await put(search, 'acme-search', dollars(101))
-    t.match([above.status, above.error['param']], [403, 'nanoUsdPerMonth'])
+    t.match([above.status, above.error['field']], [403, 'nanoUsdPerMonth'])
     t.equal((await put(search, 'acme-search', dollars(60))).status, 200)
     t.equal((await put(lead, 'acme-search-ci', dollars(61))).status, 403, 'the nearest one above')
     t.equal((await put(lead, 'acme-search-ci', dollars(50))).status, 200)
@@ -164,15 +164,15 @@ async function check(t: Test, store?: string): Promise<void> {
     t.ok(createdAccountReply.parse(owned.json).link?.url, 'a new owner gets a link')
     const known = await create({ name: 'acme-app', parent: 'acme', email: 'lead@example.com' })
     t.equal(createdAccountReply.parse(known.json).link, null, 'a known one needs none')
-    for (const [body, param] of [
-      [{ name: 'acme-docs' }, 'name'],
-      [{ name: 'Not A Name' }, 'name'],
-      [{ name: 'x', parent: 'none' }, 'parent'],
-      [{ name: 'y', parent: 'acme-search-ci-x' }, 'parent'],
-      [{}, 'name'],
+    for (const [body, status, field] of [
+      [{ name: 'acme-docs' }, 409, 'name'],
+      [{ name: 'Not A Name' }, 400, 'name'],
+      [{ name: 'x', parent: 'none' }, 400, 'parent'],
+      [{ name: 'y', parent: 'acme-search-ci-x' }, 400, 'parent'],
+      [{}, 400, 'name'],
     ] as const) {
       const refused = await create(body)
-      t.match([refused.status, refused.error['param']], [400, param], JSON.stringify(body))
+      t.match([refused.status, refused.error['field']], [status, field], JSON.stringify(body))
     }
     t.equal((await lead.ask('POST', '/accounts', { body: { name: 'z', plan: 'pro' } })).status, 403)
   })

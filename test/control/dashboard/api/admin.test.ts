@@ -281,7 +281,7 @@ void t.test('the playground runs as the account, without a key', async (t) => {
   const odd = await browser.ask('POST', '/playground/chat', {
     body: { model: 'nothing', messages },
   })
-  t.match([odd.status, odd.error['kind']], [404, 'unknown_model'])
+  t.match(odd, { status: 404, json: { error: { kind: 'unknown_model' } } }, 'in the form of the format')
   for (const { headers } of [whole, stream, odd]) {
     t.equal(headers.get('x-content-type-options'), 'nosniff', 'no browser runs it, …')
     t.match(headers.get('cache-control'), /\bno-store$/, '… or keeps it')

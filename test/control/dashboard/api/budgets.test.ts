@@ -87,7 +87,7 @@ async function check(t: Test, store?: string): Promise<void> {
   await t.test('a raise holds until its end, within the limits above', async (t) => {
     t.equal((await raise(lead, '/accounts/acme/limits/raise', {})).status, 403, 'a top account')
     const above = await raise(lead, '/accounts/acme-search/limits/raise', { usd: 51 })
-    t.match([above.status, above.error['param']], [403, 'usd'], above.text)
+    t.match([above.status, above.error['field']], [403, 'usd'], above.text)
     for (const [more, param] of [
       [{ usd: 8 }, 'usd'],
       [{ reason: ' ' }, 'reason'],
@@ -95,7 +95,7 @@ async function check(t: Test, store?: string): Promise<void> {
       [{ budget: 'usd_per_day' }, 'budget'],
     ] as const) {
       const refused = await raise(admin, '/accounts/acme-search/limits/raise', more)
-      t.match([refused.status, refused.error['param']], [400, param], JSON.stringify(more))
+      t.match([refused.status, refused.error['field']], [400, param], JSON.stringify(more))
     }
     t.equal((await raise(lead, '/accounts/acme-search/limits/raise', {})).status, 200)
     t.match(named(await rowsOf(admin), 'acme-search'), {

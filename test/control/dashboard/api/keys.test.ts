@@ -151,12 +151,12 @@ void t.test('K-172: invalid settings of a key are refused', async (t) => {
   ]
   for (const [body, param] of bad) {
     const answer = await browser.ask('POST', '/keys', { body })
-    t.match([answer.status, answer.error['param']], [400, param], JSON.stringify(body).slice(0, 60))
+    t.match([answer.status, answer.error['field']], [400, param], JSON.stringify(body).slice(0, 60))
   }
   const over = await browser.ask('POST', '/keys', {
     body: { name: 'k', limits: { concurrent: 11 } },
   })
-  t.match([over.status, over.error['param']], [403, 'limits.concurrent'], 'more than the plan')
+  t.match([over.status, over.error['field']], [403, 'limits.concurrent'], 'more than the plan')
   for (const text of ['', '[]', '{"name":"a","name":"b"}', '{"name":"a"} x', 'null']) {
     t.equal((await browser.ask('POST', '/keys', { body: text })).status, 400, text)
   }
@@ -180,11 +180,11 @@ void t.test('labels are set at creation, kept by a rotation, and refused by name
     const answer = await browser.ask('POST', '/keys', { body: { name: 'x', labels: given } })
     return { status: answer.status, json: answer.json }
   }
-  t.match(await refused({ team: '' }), { status: 400, json: { error: { param: 'labels.team' } } })
-  t.match(await refused({ Team: 'x' }), { status: 400, json: { error: { param: 'labels' } } })
+  t.match(await refused({ team: '' }), { status: 400, json: { field: 'labels.team' } })
+  t.match(await refused({ Team: 'x' }), { status: 400, json: { field: 'labels' } })
   t.match(await refused({ priority: 'high' }), {
     status: 403,
-    json: { error: { param: 'labels.priority' } },
+    json: { field: 'labels.priority' },
   })
 })
 
@@ -192,7 +192,7 @@ void t.test('only administrators may allow tools of providers', async (t) => {
   const stage = await startStage(t)
   const owner = await stage.signedIn('ada@example.com')
   const grant = await owner.ask('POST', '/keys', { body: { name: 'x', allowTools: ['mcp'] } })
-  t.match(grant, { status: 403, json: { error: { param: 'allowTools' } } })
+  t.match(grant, { status: 403, json: { field: 'allowTools' } })
   const { key } = await made(owner, { name: 'ci', allowTools: [] })
   t.same(key.allowTools, [], 'an empty list only restricts')
   const changed = async (body: object) => {
@@ -210,7 +210,7 @@ void t.test('only administrators may allow tools of providers', async (t) => {
   const listed = await made(admin, { name: 'ci', allowTools: ['web_search_20250305', 'mcp'] })
   t.same(listed.key.allowTools, ['web_search', 'mcp'])
   const wrong = await admin.ask('POST', '/keys', { body: { name: 'x', allowTools: ['a  b'] } })
-  t.match(wrong, { status: 400, json: { error: { param: 'allowTools.0' } } })
+  t.match(wrong, { status: 400, json: { field: 'allowTools.0' } })
 })
 
 void t.test('a list of keys has pages, a search, and the usage of each key', async (t) => {

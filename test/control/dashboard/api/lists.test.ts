@@ -197,13 +197,13 @@ async function sortedLists(t: Test, root: Browser, { store }: Stage): Promise<vo
   t.equal(key?.lastUsedAtMs, Math.max(...entries.map(({ atMs }) => atMs)))
   t.match(await root.get('/keys?sort=colour'), {
     status: 400,
-    error: { kind: 'malformed_request', param: 'sort', message: /name, account, createdAt/ },
+    error: { kind: 'invalid_field', field: 'sort', message: /name, account, createdAt/ },
   })
-  t.match(await root.get('/accounts?sort=-colour'), { status: 400, error: { param: 'sort' } })
+  t.match(await root.get('/accounts?sort=-colour'), { status: 400, error: { field: 'sort' } })
   const { next } = keysReply.parse((await root.get('/keys?account=all&limit=2&sort=name')).json)
   t.match(await root.get(`/keys?account=all&sort=-name&after=${next ?? ''}`), {
     status: 400,
-    error: { param: 'after' },
+    error: { field: 'after' },
   })
 }
 
@@ -286,7 +286,7 @@ async function actions(t: Test, { stage, root, account }: Scene): Promise<void> 
   t.equal(rotated.status, 201)
   t.match(rotated.json, { key: { accountId: account.id, replaces: key.id, labels } })
   const long = `/keys/${key.id}?account=all&reason=${'x'.repeat(201)}`
-  t.match(await root.ask('DELETE', long), { status: 400, error: { param: 'reason' } })
+  t.match(await root.ask('DELETE', long), { status: 400, error: { field: 'reason' } })
   const gone = await root.ask('DELETE', `/keys/${key.id}?account=all&reason=leaked+again`)
   t.match(gone, { status: 200, json: { key: { state: 'revoked' } } })
   t.equal((await root.get('/keys/key_none?account=all')).status, 404)
@@ -299,7 +299,7 @@ async function actions(t: Test, { stage, root, account }: Scene): Promise<void> 
   await putKey(stage.store, hers, null)
   const change = (changed: object) => owner.ask('PATCH', `/keys/${hers.id}`, { body: { labels: changed } })
   for (const refused of [{}, { priority: 'low' }]) {
-    t.match(await change(refused), { status: 403, error: { param: 'labels.priority' } })
+    t.match(await change(refused), { status: 403, error: { field: 'labels.priority' } })
   }
   t.equal((await change({ priority: 'high', team: 'x' })).status, 200)
 }
@@ -341,7 +341,7 @@ async function auditLog(t: Test, root: Browser): Promise<void> {
     pages,
     all.map(({ id }) => id),
   )
-  t.match(await root.get('/audit?sort=actor'), { status: 400, error: { param: 'sort' } })
+  t.match(await root.get('/audit?sort=actor'), { status: 400, error: { field: 'sort' } })
   const file = await root.get('/audit.csv?account=all')
   const lines = file.text.trimEnd().split('\r\n')
   t.equal(lines.length, all.length + 1)
@@ -382,7 +382,7 @@ async function searchAndViews(t: Test, { stage, root, account }: Scene): Promise
   const renamed = { ...spend, name: 'Top' }
   t.match((await put(root, 'a', renamed)).json, { views: [{ id: 'a', name: 'Top' }, { id: 'b' }] })
   for (const url of ['keys', '//evil.example', 'https://evil.example', '/keys#x', '/a\\b', '/k k']) {
-    t.match(await put(root, 'c', { name: 'x', url }), { status: 400, error: { param: 'url' } }, url)
+    t.match(await put(root, 'c', { name: 'x', url }), { status: 400, error: { field: 'url' } }, url)
   }
   t.match(await put(root, 'c', { name: ' ', url: '/keys' }), { status: 400 })
   t.same((await eve.get('/views')).json, { views: [] }, 'views are of one user')

@@ -265,24 +265,24 @@ async function ranges(t: Test, { root, store }: { root: Browser; store: Stage['s
 async function refusals(t: Test, root: Browser): Promise<void> {
   t.match(await root.get('/requests?sort=colour'), {
     status: 400,
-    error: { kind: 'malformed_request', param: 'sort', message: /atMs, status, model/ },
+    error: { kind: 'invalid_field', field: 'sort', message: /atMs, status, model/ },
   })
   const first = await root.get('/requests?account=all&limit=5&sort=-costNanoUsd')
   const { next } = requestsReply.parse(first.json)
   for (const sort of ['', '&sort=costNanoUsd', '&sort=-tokens']) {
     const answer = await root.get(`/requests?account=all${sort}&after=${next ?? ''}`)
-    t.match(answer, { status: 400, error: { param: 'after' } }, 'the cursor of another order')
+    t.match(answer, { status: 400, error: { field: 'after' } }, 'the cursor of another order')
   }
   t.match(await root.get('/requests?sort=-costNanoUsd&after=x'), { json: { rows: [], next: null } })
   t.match(await root.get('/requests?fromMs=1&fromMs=2'), {
     status: 400,
-    error: { param: 'fromMs' },
+    error: { field: 'fromMs' },
   })
-  t.match(await root.get('/requests?range=1h&fromMs=1'), { status: 400, error: { param: 'range' } })
-  t.match(await root.get('/requests?tree=false'), { status: 400, error: { param: 'tree' } })
+  t.match(await root.get('/requests?range=1h&fromMs=1'), { status: 400, error: { field: 'range' } })
+  t.match(await root.get('/requests?tree=false'), { status: 400, error: { field: 'tree' } })
   t.match(await root.get('/requests?status=1&status=2'), {
     status: 400,
-    error: { param: /status/ },
+    error: { field: /status/ },
   })
 }
 
@@ -295,7 +295,7 @@ async function tooMany(t: Test, root: Browser, url: string): Promise<void> {
   redis.disconnect()
   t.match(await root.get('/requests?account=all&sort=-costNanoUsd'), {
     status: 400,
-    error: { param: 'sort', message: /up to 20,000\. Choose a shorter time range/ },
+    error: { field: 'sort', message: /up to 20,000\. Choose a shorter time range/ },
   })
   const range = `fromMs=${START}&toMs=${START + 3_600_000}`
   t.equal((await walked(root, `account=all&sort=-costNanoUsd&limit=50&${range}`)).length, 90)

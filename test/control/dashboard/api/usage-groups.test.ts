@@ -209,7 +209,7 @@ async function ofMembers(t: Test, { admin }: Filled): Promise<void> {
     t.ok(rows.every(({ previousCostNanoUsd }) => previousCostNanoUsd === 0))
     totals.push(total.costNanoUsd)
     const refused = await admin.get(`/usage/groups?${of}&group=upstream`)
-    t.match([refused.status, refused.error], [400, { param: 'member' }])
+    t.match([refused.status, refused.error], [400, { field: 'member' }])
   }
   t.equal(
     totals.reduce((sum, each) => sum + each, 0),
@@ -240,11 +240,11 @@ async function sorted(t: Test, { admin }: Filled): Promise<void> {
   t.same([found.total, ...found.rows.map(({ label }) => label)], [3, 'k-3', 'k-3', 'k-3'])
   t.match(found.rows[0], { accountName: String })
   const wrong = await admin.get(`${path}&sort=colour`)
-  t.match([wrong.status, wrong.error], [400, { kind: 'malformed_request', param: 'sort' }])
+  t.match([wrong.status, wrong.error], [400, { kind: 'invalid_field', field: 'sort' }])
   t.match(wrong.error['message'], /name, requests, failed, inputTokens, outputTokens, cost/)
   const first = usageGroupsReply.parse((await admin.get(`${path}&limit=1`)).json)
   const other = await admin.get(`${path}&sort=name&after=${first.next ?? ''}`)
-  t.match([other.status, other.error], [400, { param: 'after' }], 'the cursor of another order')
+  t.match([other.status, other.error], [400, { field: 'after' }], 'the cursor of another order')
 }
 
 async function files(t: Test, { admin }: Filled): Promise<void> {
@@ -311,9 +311,9 @@ async function charts(t: Test, { admin }: Filled): Promise<void> {
   )
   t.ok(day.points.every(({ startMs }) => day.starts.includes(startMs)))
   const wrong = await admin.get(`/usage?${range}&by=day&zone=Mars/Base`)
-  t.match([wrong.status, wrong.error], [400, { param: 'zone' }])
+  t.match([wrong.status, wrong.error], [400, { field: 'zone' }])
   const key = await admin.get(`/usage?${range}&by=day&group=upstream&keyId=key_x`)
-  t.match([key.status, key.error], [400, { param: 'keyId' }])
+  t.match([key.status, key.error], [400, { field: 'keyId' }])
 }
 
 void t.test('an account with all below it', async (t) => {
@@ -378,5 +378,5 @@ void t.test('an account with all below it', async (t) => {
   const { user } = await ensureUser(store, { email: 'viewer@example.com' })
   await setMember(store, { account: top, user, role: 'viewer', nowMs: Date.now(), audit: () => [] })
   const refused = await viewer.get(`/usage?range=24h&${of}`)
-  t.match([refused.status, refused.error], [403, { param: 'tree' }])
+  t.match([refused.status, refused.error], [403, { field: 'tree' }])
 })
