@@ -396,11 +396,15 @@ function cursor({ url, keyEnv, models }: ConnectionTarget): ClientSettings {
 }
 
 function zed({ url, keyEnv, models }: ConnectionTarget): ClientSettings {
-  const available = models.map(({ id, contextWindow = ASSUMED_CONTEXT, maxOutputTokens }) => ({
+  const available = models.map(({ id, contextWindow = ASSUMED_CONTEXT, maxOutputTokens, vision }) => ({
     name: id,
     display_name: id,
     max_tokens: contextWindow,
     ...(maxOutputTokens === undefined ? {} : { max_output_tokens: maxOutputTokens }),
+    // Its own defaults, which have no pictures.
+    ...(vision === true
+      ? { capabilities: { tools: true, images: true, parallel_tool_calls: false, prompt_cache_key: false } }
+      : {}),
   }))
   const sluice = { api_url: `${url}/v1`, available_models: available }
   return {

@@ -160,15 +160,15 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   '@photostructure/sqlite': [/^store\/sqlite\/driver\.ts$/],
   // Through the package with its types.
   commander: [],
-  // The differences that `sluice connect --write` shows.
-  diff: [/^cli\/connect\/write-settings\.ts$/],
+  // The differences that `sluice connect --write` shows, and --undo applies.
+  diff: [/^cli\/connect\/(?:write|undo)-settings\.ts$/],
   fzstd: [/^http\/zstd-thread\.ts$/],
   'http-proxy-3': [/^http\/native-proxy\.ts$/],
   ioredis: [/^store\/redis\/connection\//],
   // Loaded only if workload identities are configured.
   jose: [/^accounts\/workload-identity\/verify-token\.ts$/],
   // Changes settings files of editors in place.
-  'jsonc-parser': [/^config\/connect\/merge-settings\.ts$/],
+  'jsonc-parser': [/^config\/connect\/(?:merge|own)-settings\.ts$/],
   // Loaded only if mails are configured.
   nodemailer: [/^observe\/mails\.ts$/],
   'openid-client': [/^control\/sign-in\/identity-provider\.ts$/],
@@ -181,7 +181,11 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
   ],
   // Loaded when a client opens the first WebSocket of Responses.
   ws: [/^gateway\/responses-socket\/responses-sockets?\.ts$/],
-  yaml: [/^config\/yaml\.ts$/, /^config\/edit-catalogue\.ts$/, /^config\/connect\/merge-settings\.ts$/],
+  yaml: [
+    /^config\/yaml\.ts$/,
+    /^config\/edit-catalogue\.ts$/,
+    /^config\/connect\/(?:merge|own)-settings\.ts$/,
+  ],
   zod: [
     /^accounts\/changes\/(?:field-types|fields)\.ts$/,
     /^cli\/(?:restart|demo)\.ts$/,

@@ -18,7 +18,15 @@ import { validToken } from '../login/valid-token.js'
 import { clientJson, clientText } from '../../config/connect/client-text.js'
 import { exampleModels, modelsNamed, readModels, type ClientModels } from '../../config/connect/key-models.js'
 import { SettingsError } from '../../config/connect/settings-error.js'
-import { changesOf, BACKUP, diffText, isConfirmed, writeFiles } from './write-settings.js'
+import {
+  BACKUP,
+  changesOf,
+  diffText,
+  isConfirmed,
+  undoingOf,
+  writeFiles,
+  type FileChange,
+} from './write-settings.js'
 
 interface ConnectOptions {
   readonly model?: readonly string[] | undefined
@@ -26,6 +34,7 @@ interface ConnectOptions {
   readonly keyEnv: string
   readonly login?: true | undefined
   readonly write?: true | undefined
+  readonly undo?: true | undefined
   readonly yes?: true | undefined
   readonly list?: true | undefined
   readonly config?: string | undefined
@@ -42,13 +51,15 @@ Prints the base URL, the variables and the settings file of a client. 'connect -
 The key itself is never printed or written: settings name the variable that holds it.
 
 --write merges the settings into the client's files and shows the differences first: other members,
-comments and their order stay, and the former file is kept as FILE${BACKUP}.
+comments and their order stay, and the former file is kept as FILE${BACKUP}. --undo restores the files
+from before that, with the changes that others made since, and shows the differences first, too.
 
 Without --model, the models are those that the key in the variable may use, read from the gateway's
 GET /v1/models, or else two examples. The first model is the client's default.`,
     exitStatus: '0 success, 1 a file cannot be changed or was not written, 2 wrong usage.',
     example: `export SLUICE_KEY=sk_…
 sluice connect codex --url https://llm.example.com --write
+sluice connect codex --url https://llm.example.com --undo
 sluice connect claude-code --model claude-sonnet-5-5 --json`,
   })
     .addArgument(new Argument('[CLIENT]', 'the client, as --list names it'))
@@ -60,6 +71,7 @@ sluice connect claude-code --model claude-sonnet-5-5 --json`,
     .option('--key-env <NAME>', 'the variable that holds the key', KEY_ENV)
     .option('--login', "use the credential of a person who signed in, by the client's helper command")
     .option('--write', "merge the settings into the client's files, after a question")
+    .option('--undo', "restore the client's files from before --write, after a question")
     .option('--yes', 'do not ask')
     .option('--list', 'list the clients')
     .addOption(configOption().makeOptionMandatory(false))
@@ -106,6 +118,7 @@ async function connect(client: Client, options: ConnectOptions, terminal: Termin
     return 1
   }
   const { url, catalogue } = surroundings
+  if (options.undo === true) return undo(client, url, { options, terminal })
   const models = await modelsFor(client, { options, url, catalogue, terminal })
   const target: ConnectionTarget = { url, keyEnv: options.keyEnv, models, hasBudget: null, byLogin }
   if (options.json === true) terminal.out(JSON.stringify(clientJson(client, target)))
@@ -114,14 +127,18 @@ async function connect(client: Client, options: ConnectOptions, terminal: Termin
 }
 
 /** Throws `UsageError`. */
-function checkOptions({ keyEnv, model: models = [], write, yes }: ConnectOptions): void {
+function checkOptions({ keyEnv, model: models = [], write, undo, json, yes }: ConnectOptions): void {
   if (!/^[A-Za-z_]\w{0,127}$/.test(keyEnv)) {
     throw new UsageError('--key-env must be the name of a variable: letters, digits and _')
   }
   const bad = models.find((model) => !MODEL_NAME.test(model))
   if (bad !== undefined) throw new UsageError('--model must be 1 to 256 printable characters')
-  if (write === true && yes !== true && !process.stdin.isTTY)
-    throw new UsageError('--write without a terminal needs --yes')
+  if (undo === true && (write === true || json === true)) {
+    throw new UsageError('--undo cannot be combined with --write or --json')
+  }
+  if ((write === true || undo === true) && yes !== true && !process.stdin.isTTY) {
+    throw new UsageError(`--${undo === true ? 'undo' : 'write'} without a terminal needs --yes`)
+  }
 }
 
 interface Surroundings {
@@ -217,26 +234,17 @@ interface Writing {
 async function write(client: Client, { target, options, terminal }: Writing): Promise<number> {
   const { files } = client.settings(target)
   const say = (line: string): void => (options.json === true ? terminal.err(line) : terminal.out(line))
-  if (files.length === 0) {
-    terminal.err(
-      `sluice: ${client.title} has no file to write: 'sluice connect ${client.name}' prints the steps`,
-    )
-    return 1
-  }
-  try {
-    const changes = changesOf(files)
+  if (files.length === 0) return noFiles(client, terminal)
+  return withSettingsError(terminal, async () => {
+    const changes = changesOf(files, target.url)
     if (changes.length === 0) {
       say(`${files.map(({ path }) => path).join(' and ')}: nothing to change`)
       return 0
     }
-    say(diffText(changes))
-    if (options.yes !== true && !(await isConfirmed(changes.length))) {
-      terminal.err('sluice: nothing was written')
-      return 1
-    }
-    writeFiles(changes)
-    for (const { path, former } of changes) {
-      say(`Wrote ${path}${former === null ? '' : `, the former file is ${path}${BACKUP}`}`)
+    if (!(await apply(changes, { options, say, terminal }))) return 1
+    for (const { path, former, text, backup } of changes) {
+      if (text !== former) say(`Wrote ${path}`)
+      if (backup === 'made') say(`The former file is ${path}${BACKUP}`)
     }
     say(
       target.byLogin === true
@@ -244,6 +252,63 @@ async function write(client: Client, { target, options, terminal }: Writing): Pr
         : `Set ${Object.keys(client.settings(target).env).join(', ')} where ${client.title} starts.`,
     )
     return 0
+  })
+}
+
+/** Restores the files of the client. */
+async function undo(
+  client: Client,
+  url: string,
+  { options, terminal }: Omit<Writing, 'target'>,
+): Promise<number> {
+  const say = (line: string): void => terminal.out(line)
+  const settings = client.settings({ url, keyEnv: options.keyEnv, models: [{ id: '' }], hasBudget: null })
+  if (settings.files.length === 0) return noFiles(client, terminal)
+  return withSettingsError(terminal, async () => {
+    const { changes, others } = undoingOf(client, url)
+    const names = settings.files.map(({ path }) => path).join(' and ')
+    if (changes.length === 0 && others.length > 0) {
+      terminal.err(
+        `sluice: ${names}: no former file is kept, and the settings name ${others.join(' and ')}, not ${url}: --url names the gateway`,
+      )
+      return 1
+    }
+    if (changes.length === 0) {
+      say(`${names}: nothing to undo`)
+      return 0
+    }
+    if (!(await apply(changes, { options, say, terminal }))) return 1
+    for (const { path, text } of changes) say(text === null ? `Removed ${path}` : `Restored ${path}`)
+    say(`Unset ${Object.keys(settings.env).join(', ')} where ${client.title} starts.`)
+    return 0
+  })
+}
+
+function noFiles(client: Client, terminal: Terminal): number {
+  terminal.err(
+    `sluice: ${client.title} has no file to write: 'sluice connect ${client.name}' prints the steps`,
+  )
+  return 1
+}
+
+interface Applying {
+  readonly options: ConnectOptions
+  readonly say: (line: string) => void
+  readonly terminal: Terminal
+}
+
+/** Shows the changes and makes them; false if the user does not want them. */
+async function apply(changes: readonly FileChange[], { options, say, terminal }: Applying): Promise<boolean> {
+  say(diffText(changes))
+  const isWanted = options.yes === true || (await isConfirmed(changes.length))
+  if (isWanted) writeFiles(changes)
+  else terminal.err('sluice: nothing was written')
+  return isWanted
+}
+
+async function withSettingsError(terminal: Terminal, work: () => Promise<number>): Promise<number> {
+  try {
+    return await work()
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     terminal.err(`sluice: ${error.message}`)

@@ -63,7 +63,8 @@ function mergeJson(
   return merger.text
 }
 
-class JsonMerger {
+/** Changes members of a JSON text, and nothing else in it. */
+export class JsonMerger {
   text: string
   private readonly formattingOptions: FormattingOptions
 
@@ -80,7 +81,7 @@ class JsonMerger {
     }
   }
 
-  remove(path: readonly string[]): void {
+  remove(path: readonly (string | number)[]): void {
     const { formattingOptions } = this
     this.text = applyEdits(this.text, modify(this.text, [...path], undefined, { formattingOptions }))
   }
@@ -163,7 +164,8 @@ function mergeVariables(former: string, settings: JsonObject): string {
   return lines.join('\n')
 }
 
-const VARIABLE = /^([ \t]*(?:export[ \t]+)?)(\w+)[ \t]*=/
+/** The name of the variable that a line sets is the second group. */
+export const VARIABLE = /^([ \t]*(?:export[ \t]+)?)(\w+)[ \t]*=/
 
 function variableText(value: string): string {
   return /^[\w./:@%+=,-]*$/.test(value) ? value : JSON.stringify(value)

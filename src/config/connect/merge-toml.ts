@@ -33,15 +33,22 @@ export function mergeToml(
   settings: JsonObject,
   removed: readonly (readonly string[])[] = [],
 ): string {
-  return leavesOf(settings, []).reduce(withLeaf, removed.reduce(without, former))
+  return leavesOf(settings, []).reduce(withLeaf, removed.reduce(withoutToml, former))
 }
 
-function without(text: string, path: readonly string[]): string {
+/** The text without the value or table at a path and what is below it. Throws `SettingsError`. */
+export function withoutToml(text: string, path: readonly string[]): string {
   const found = statementsOf(text).filter((each) => isStart(path, each.path))
   return found.reduceRight((left, { valueStart, end }) => {
     const start = left.lastIndexOf('\n', valueStart - 1) + 1
     return left.slice(0, start) + left.slice(end)
   }, text)
+}
+
+/** The lines of the value or table at a path and of what is below it. Throws `SettingsError`. */
+export function tomlLines(text: string, path: readonly string[]): string {
+  const found = statementsOf(text).filter((each) => isStart(path, each.path))
+  return found.map(({ valueStart, valueEnd }) => text.slice(valueStart, valueEnd)).join('\n')
 }
 
 function leavesOf(settings: JsonObject, table: readonly string[]): Leaf[] {
