@@ -39,7 +39,8 @@ const raw = process.argv.slice(2).map((file): unknown => JSON.parse(readFileSync
 const [ofLitellm, ofGenai] = [raw.find(isObject), raw.find((value) => Array.isArray(value))]
 if (ofLitellm !== undefined && ofGenai !== undefined) {
   const presets = presetPricesOf(ofLitellm, ofGenai)
-  const limits = presetLimitsOf(presets, ofLitellm, ofGenai)
+  const catalogue = arrayOf(objectOf(parse(readFileSync(CATALOGUE, 'utf8')))['models']).map(objectOf)
+  const limits = presetLimitsOf(presets, { litellm: ofLitellm, genai: ofGenai, catalogue })
   writeFileSync(
     'config/prices-by-preset.json',
     JSON.stringify({ source: 'litellm, genai-prices', as_of: today(), presets, limits }),

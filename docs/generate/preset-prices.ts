@@ -86,18 +86,30 @@ interface ModelLimits extends JsonObject {
 /** Limits by preset and by model. */
 type PresetLimits = Record<string, Record<string, ModelLimits>>
 
+/** The lists of limits. */
+interface LimitLists {
+  readonly litellm: JsonObject
+  readonly genai: readonly JsonValue[]
+  /** The entries of the shipped catalogue, with what the makers state. */
+  readonly catalogue: readonly JsonObject[]
+}
+
 /**
  * The limits of the models that have a price. Of several the highest counts, because budgets reserve it. What
- * the lists do not have for a vendor is that of the model by the same name elsewhere: no vendor exceeds what
- * the model can do.
+ * the lists do not have for a vendor is that of the model by the same name elsewhere, then that of its maker,
+ * then a window in the name (`-8192`, `-32k`): no vendor exceeds what the model can do. A model whose longest
+ * reply is in no list has its context window for it, which no reply exceeds.
  */
 export function presetLimitsOf(
   prices: PresetPrices,
-  litellm: JsonObject,
-  genai: readonly JsonValue[],
+  { litellm, genai, catalogue }: LimitLists,
 ): PresetLimits {
   const own = new Map<string, ModelLimits>()
   const anywhere = new Map<string, ModelLimits>()
+  const ofMaker = new Map<string, ModelLimits>()
+  for (const { id, context_window: window, max_output_tokens: output } of catalogue) {
+    ofMaker.set(dashed(stringOf(id) ?? ''), limitsIn(window, output))
+  }
   const note = (known: Map<string, ModelLimits>, name: string, limits: ModelLimits): void => {
     known.set(name, highest(known.get(name) ?? {}, limits))
   }
@@ -115,12 +127,20 @@ export function presetLimitsOf(
     const preset = Object.hasOwn(GENAI_VENDORS, vendor) ? GENAI_VENDORS[vendor] : undefined
     for (const model of arrayOf(provider['models']).filter(isObject)) {
       const id = stringOf(model['id']) ?? ''
-      if (preset !== undefined) note(own, `${preset} ${id}`, limitsIn(model['context_window'], null))
+      const limits = limitsIn(model['context_window'], null)
+      if (preset !== undefined) note(own, `${preset} ${id}`, limits)
+      note(anywhere, plainName(id), limits)
     }
   }
   const ofPreset = ([preset, models]: [string, Record<string, JsonValue>]) => {
     const found = Object.keys(models).flatMap((model) => {
-      const limits = { ...anywhere.get(plainName(model)), ...own.get(`${preset} ${model}`) }
+      const name = plainName(model)
+      const limits = {
+        ...namedWindow(name),
+        ...ofMaker.get(dashed(name)),
+        ...anywhere.get(name),
+        ...own.get(`${preset} ${model}`),
+      }
       const isOfText =
         numberOf(objectOf(models[model])['input']) !== undefined || Array.isArray(models[model])
       return isOfText && Object.keys(limits).length > 0 ? [[model, withinContext(limits)] as const] : []
@@ -136,6 +156,18 @@ const CONVERSING: ReadonlySet<string> = new Set(['chat', 'responses', 'completio
 /** The last part of a name, without a vendor's mark such as `:free`. */
 function plainName(name: string): string {
   return (name.split('/').at(-1) ?? name).replace(/:.*$/, '').toLowerCase()
+}
+
+/** The spelling of makers: hosts write `claude-opus-4.8-fast` for `claude-opus-4-8` at another speed. */
+function dashed(name: string): string {
+  return name.replace(/-fast$/, '').replaceAll(/(\d)\.(?=\d)/g, '$1-')
+}
+
+/** The context window that a name has, as in `llama3-70b-8192` and `gpt-4-32k`. */
+function namedWindow(name: string): ModelLimits {
+  const [, tokens, thousands] = /-(?:(4096|8192|16384|32768|65536|131072)|(\d{1,3})k)(?:-|$)/.exec(name) ?? []
+  if (tokens !== undefined) return { context_window: Number(tokens) }
+  return thousands === undefined ? {} : { context_window: Number(thousands) * 1024 }
 }
 
 function limitsIn(context: JsonValue | undefined, output: JsonValue | undefined): ModelLimits {
@@ -159,7 +191,7 @@ function highest(one: ModelLimits, other: ModelLimits): ModelLimits {
 
 /** A reply is no longer than the context window. */
 function withinContext({ context_window: window, max_output_tokens: output }: ModelLimits): ModelLimits {
-  return limitsIn(window, output === undefined ? undefined : Math.min(output, window ?? output))
+  return limitsIn(window, Math.min(output ?? Infinity, window ?? Infinity))
 }
 
 interface Listed {

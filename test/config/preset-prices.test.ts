@@ -99,12 +99,13 @@ void t.test('most models with a price have limits, so that budgets know the long
     const limits = shippedLimits(name)
     for (const [model, { contextWindow, maxOutputTokens }] of Object.entries(limits)) {
       t.ok(Object.hasOwn(shippedPrices(name), model), `${name} ${model}`)
-      if (maxOutputTokens !== undefined) known += 1
+      known += 1
+      t.ok(maxOutputTokens !== undefined, `${name} ${model}: a window is the longest reply at most`)
       t.ok(maxOutputTokens === undefined || maxOutputTokens <= (contextWindow ?? Infinity), model)
     }
     all += Object.keys(shippedPrices(name)).length
   }
-  t.ok(known / all > 0.75, `${known} of ${all}`)
+  t.ok(known / all > 0.85, `${known} of ${all}`)
   t.end()
 })
 
@@ -119,18 +120,29 @@ void t.test('limits are those of the vendor, else the highest of the same model 
     'deepinfra/sound': of(1_000, 1_000, { litellm_provider: 'deepinfra', mode: 'audio_transcription' }),
     'gpt-5': of(400_000, 128_000, { litellm_provider: 'openai' }),
   }
-  const genai = [{ id: 'openrouter', models: [{ id: 'openai/gpt-5', context_window: 200_000 }] }]
+  const windows = [
+    { id: 'openai/gpt-5', context_window: 200_000 },
+    { id: 'openai/window-alone', context_window: 70_000 },
+  ]
+  const genai = [{ id: 'openrouter', models: windows }]
+  const catalogue = [{ id: 'claude-opus-9-1', context_window: 900_000, max_output_tokens: 90_000 }]
   const price = { input: 1, output: 1 }
   const prices = {
     groq: { 'llama-4': price },
-    openrouter: { 'openai/gpt-5': price, 'meta/llama-4:free': price, other: price },
+    openrouter: {
+      ...{ 'openai/gpt-5': price, 'meta/llama-4:free': price, other: price },
+      ...{ 'anthropic/claude-opus-9.1-fast': price, 'openai/window-alone': price, 'old-70b-32k': price },
+    },
     deepinfra: { sound: { per_second_audio: 1 } },
   }
-  t.strictSame(presetLimitsOf(prices, litellm, genai), {
+  t.strictSame(presetLimitsOf(prices, { litellm, genai, catalogue }), {
     groq: { 'llama-4': { context_window: 8_000, max_output_tokens: 4_000 } },
     openrouter: {
       'openai/gpt-5': { context_window: 200_000, max_output_tokens: 128_000 },
       'meta/llama-4:free': { context_window: 100_000, max_output_tokens: 50_000 },
+      'anthropic/claude-opus-9.1-fast': { context_window: 900_000, max_output_tokens: 90_000 },
+      'openai/window-alone': { context_window: 70_000, max_output_tokens: 70_000 },
+      'old-70b-32k': { context_window: 32_768, max_output_tokens: 32_768 },
     },
   })
   t.end()
