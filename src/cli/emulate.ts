@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Cassettes } from '../emulator/cassettes.js'
 import { FAULTS } from '../emulator/faults/fault-table.js'
 import { startEmulator } from '../emulator/server.js'
-import { messageWithAdvice } from '../store/file-access.js'
+import { messageWithAdvice } from '../base/file-access.js'
 import { declare, UsageError } from './command.js'
 import type { Emulator } from '../emulator/server.js'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { GatewayError } from '../errors.js'
 import { escapeControls } from '../formats/wire/request-fields.js'
 import { hideSecrets } from '../hide-secrets.js'
-import { messageWithAdvice } from '../store/file-access.js'
+import { messageWithAdvice } from '../base/file-access.js'
 import { Refusal } from '../accounts/changes/refusal.js'
 import { commandError, UsageError } from './command.js'
 

@@ -1,4 +1,5 @@
 /** `sluice explain`: the route and upstreams of a model id under a configuration. Sends no request. */
+import { messageWithAdvice } from '../base/file-access.js'
 import { loadConfig } from '../config/load-config.js'
 import { secretsOf } from '../config/secret-settings.js'
 import { readBoundedFile } from '../config/bounded-file.js'
@@ -48,7 +49,7 @@ async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {
     return bodyError(null, `standard input is larger than ${MAX_BODY_BYTES} bytes`)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    const why = error instanceof Error ? error.message : code
+    const why = error instanceof Error ? messageWithAdvice(error) : code
     return bodyError(null, `cannot read "${file}": ${code === 'ENOENT' ? 'it does not exist' : why}`)
   }
 }

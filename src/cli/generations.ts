@@ -13,7 +13,7 @@ import {
 import { differencesOf } from '../config/generations/diff-configs.js'
 import { shownHash } from '../config/config.js'
 import { loadConfig, type LoadResult } from '../config/load-config.js'
-import { ownUser } from '../store/file-access.js'
+import { ownUser } from '../base/file-access.js'
 import { configOption, declare, UsageError } from './command.js'
 import { processTerminal, type Terminal } from './with-store.js'
 import { table } from './print-table-or-json.js'

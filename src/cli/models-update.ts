@@ -4,6 +4,7 @@
  */
 import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { whyUnreadable } from '../config/bounded-file.js'
 import { factsOfFamily } from '../config/catalogue.js'
 import type { Catalogue, Config } from '../config/config.js'
 import { editCatalogue, type CatalogueEdit } from '../config/edit-catalogue.js'
@@ -90,7 +91,8 @@ async function update(options: UpdateOptions, open: OpenStore, terminal: Termina
   const file = fileOf(options, loaded)
   const source = await readSource(options.from)
   const text = readText(file.read)
-  if (text === null) throw new UpdateFailed(`the catalogue ${file.read} cannot be read`)
+  if (text === null)
+    throw new UpdateFailed(`the catalogue ${file.read} ${whyUnreadable(file.read, MAX_SOURCE_BYTES)}`)
   const plan = planOf(entriesOf(file.read, text), source)
   const asOf = new Date().toISOString().slice(0, 10)
   const updated = plan.edits.length === 0 ? text : editCatalogue(text, plan.edits, asOf)
@@ -141,7 +143,8 @@ function isFile(path: string): boolean {
 async function readSource(from: string): Promise<PriceSource> {
   const isShipped = SHIPPED.some((name) => name === from)
   const text = isShipped ? readText(packageFile(`config/prices-${from}.json`)) : await sourceText(from)
-  if (text === null) throw new UpdateFailed(`the list ${from} cannot be read`)
+  if (text === null)
+    throw new UpdateFailed(`the list ${from} ${whyUnreadable(resolve(from), MAX_SOURCE_BYTES)}`)
   const { value, errors } = parsed(from, text)
   if (errors !== null) throw new UpdateFailed(errors)
   const source = sourceIn(value)

@@ -12,6 +12,7 @@ import {
   statSync,
   type Stats,
 } from 'node:fs'
+import { accessProblem } from '../base/file-access.js'
 
 /**
  * The file's content. Throws an Error with the reason; `code` is Node's, or `EFBIG` if the file is too large.
@@ -42,7 +43,8 @@ export function whyUnreadable(path: string, maxBytes: number): string {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     // ENOTDIR: a parent in the path is a file.
     if (code === 'ENOENT' || code === 'ENOTDIR') return 'does not exist'
-    return 'is not readable: change its owner or permissions'
+    if (code === 'ELOOP') return 'is a link to itself: replace it with a file'
+    return `is not readable: ${accessProblem(path, 'read') ?? 'change its owner or permissions'}`
   }
   return stat.size > maxBytes ? `is larger than ${sizeText(maxBytes)}` : 'is not UTF-8 text'
 }

@@ -1,7 +1,7 @@
 /** Reads and validates the certificate files of the listener. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { codeWithAdvice } from '../store/file-access.js'
+import { codeWithAdvice } from '../base/file-access.js'
 
 /** The paths of the PEM files. */
 export interface TlsFiles {

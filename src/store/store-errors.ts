@@ -3,7 +3,7 @@
  */
 import { dirname } from 'node:path'
 import { GatewayError } from '../errors.js'
-import { accessProblem } from './file-access.js'
+import { accessProblem } from '../base/file-access.js'
 
 /** The store lost its data, or another one is at its address. */
 export class LostStore extends Error {}

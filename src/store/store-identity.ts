@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { messageWithAdvice } from '../base/file-access.js'
 import { isObject, stringOf } from '../base/json.js'
 import { createFolder } from '../base/private-files.js'
 import { openStore } from './open-store.js'
@@ -52,7 +53,7 @@ async function writeExpectedId(
     await writeFile(draft, `${JSON.stringify({ id })}\n`, { mode: 0o600 })
     await rename(draft, path)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = error instanceof Error ? messageWithAdvice(error) : String(error)
     warn(`cannot write the store's id to disk, so an emptied store will not be noticed: ${reason}`)
   }
 }

@@ -29,7 +29,6 @@ const ROWS: readonly (readonly string[])[] = [
     'config/package-file',
     'http/private-addresses',
     'store/archive/archive-address',
-    'store/file-access',
     'store/limit-arithmetic',
     'store/seal',
     'store/sqlite/driver',

@@ -18,8 +18,8 @@ const skip = process.getuid?.() === 0 ? false : 'files of another user need root
 function asOther(config: string, args: readonly string[]) {
   const env = { ...process.env, SLUICE_CONFIG: config }
   const options = { cwd: dirname(config), env, uid: OTHER, gid: OTHER, encoding: 'utf8' as const }
-  const { status, stderr } = spawnSync(process.execPath, [MAIN, ...args], options)
-  return { status, stderr }
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], options)
+  return { status, stdout, stderr }
 }
 
 /** A configuration that other users may read, in a folder of root's that they may search. */
@@ -80,5 +80,20 @@ void t.test('files that options name', { skip }, (t) => {
     t.ok(status === 1 || status === 2, `${args.join(' ')}: ${String(status)}`)
     t.match(stderr, /EACCES.* belongs to root \(mode \d{3}\) and this process runs as/, args.join(' '))
   }
+  for (const args of [
+    ['plan', 'private.yaml'],
+    ['models', 'update', '--from', 'private.yaml', '--catalogue', 'own.yaml'],
+    ['check', '--config', 'private.yaml'],
+  ]) {
+    const { status, stdout, stderr } = asOther(config, args)
+    t.equal(status, 1, args.join(' '))
+    t.match(
+      stdout + stderr,
+      /not readable: .* belongs to root \(mode \d{3}\) and this process runs as/,
+      args.join(' '),
+    )
+  }
+  const { status, stdout } = asOther(config, ['explain', 'gpt-5.4', '--body', 'private.yaml'])
+  t.match({ status, stdout }, { status: 1, stdout: /EACCES.* belongs to root \(mode 600\) and this process/ })
   t.end()
 })

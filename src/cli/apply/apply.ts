@@ -14,7 +14,7 @@ import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { hideSecrets } from '../../hide-secrets.js'
-import { codeWithAdvice } from '../../store/file-access.js'
+import { codeWithAdvice } from '../../base/file-access.js'
 import { configOption, declare, repeated, requiredConfig, UsageError } from '../command.js'
 import {
   processTerminal,

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { parseYamlDocuments, type YamlDocument } from '../../config/yaml.js'
 import type { JsonValue } from '../../base/json.js'
 import type { DocumentFault } from '../../control/admin/documents.js'
-import { codeWithAdvice } from '../../store/file-access.js'
+import { codeWithAdvice } from '../../base/file-access.js'
 import type { Terminal } from '../with-store.js'
 
 /** Larger input is refused: 16 MiB are about 100,000 keys. */

@@ -17,7 +17,7 @@ import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { hasValidForm } from '../../accounts/key-secret.js'
 import type { DocumentFault } from '../../control/admin/documents.js'
 import { isObject } from '../../base/json.js'
-import { codeWithAdvice } from '../../store/file-access.js'
+import { codeWithAdvice } from '../../base/file-access.js'
 import type { FileDocument } from './read-files.js'
 
 /** The file of a new key's secret. */

@@ -25,7 +25,7 @@ import {
   type PlannedChange,
 } from '../../control/admin/plan-and-apply.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
-import { codeWithAdvice } from '../../store/file-access.js'
+import { codeWithAdvice } from '../../base/file-access.js'
 import { commandActor } from '../accounts.js'
 import { UsageError } from '../command.js'
 import type { StoreSession } from '../with-store.js'

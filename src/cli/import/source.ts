@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join } from 'node:path'
 import type { ConfigProblem, Path } from '../../config/config-problem.js'
 import { parseYaml, type RepeatedKey, type YamlFile } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
-import { codeWithAdvice } from '../../store/file-access.js'
+import { codeWithAdvice } from '../../base/file-access.js'
 import type { ValuePlace } from './report.js'
 
 /** A file that cannot be read; the message is a whole line. */

@@ -1,7 +1,7 @@
 /** Writes the files of an import: all of them, or none. */
 import { mkdirSync, renameSync, rmSync, writeFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { codeWithAdvice } from '../../store/file-access.js'
+import { codeWithAdvice } from '../../base/file-access.js'
 import { InvalidSource } from './source.js'
 
 /** A file of the import. */

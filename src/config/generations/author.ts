@@ -2,7 +2,7 @@
  * The author of a change of the configuration: a line `# author: ada@example.com` near the start of the file,
  * else the variable of the deployment, else the owner of the file.
  */
-import { ownerOf } from '../../store/file-access.js'
+import { ownerOf } from '../../base/file-access.js'
 import type { Env } from '../load-config.js'
 
 /** The variable in which a deployment names the author of what it starts with. */

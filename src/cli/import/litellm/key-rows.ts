@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { isObject, type JsonObject } from '../../../base/json.js'
-import { codeWithAdvice } from '../../../store/file-access.js'
+import { codeWithAdvice } from '../../../base/file-access.js'
 import { InvalidSource } from '../source.js'
 
 const MAX_FILE_BYTES = 256 * 1024 * 1024

@@ -73,7 +73,8 @@ export function codeWithAdvice(error: unknown): string {
 }
 
 function problemBehind(error: NodeJS.ErrnoException): string | null {
-  const { code, path } = error
+  const { code, path, cause } = error
+  if (code === undefined && cause instanceof Error) return problemBehind(cause)
   if ((code !== 'EACCES' && code !== 'EPERM') || path === undefined) return null
   return accessProblem(path, 'read') ?? accessProblem(path, 'write')
 }
