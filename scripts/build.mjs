@@ -8,7 +8,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { bundleForTests, bundlePrograms } from './bundle-for-tests.mjs'
+import { bundleForTests, bundlePrograms, bundleTap } from './bundle-for-tests.mjs'
 import { bundleGateway } from './bundle-gateway.mjs'
 import { changedParts, partStates, recordBuilt } from './changed-parts.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
@@ -24,6 +24,7 @@ if (process.argv.includes('--test')) {
   const status = run(process.execPath, [TSC, '-p', 'tsconfig.json'])
   await bundleForTests()
   await bundlePrograms()
+  await bundleTap()
   writeDataFiles('build/src')
   process.exit(status)
 }

@@ -36,6 +36,8 @@ const GATEWAY = [
   ...['emulator/server', 'observe/log', 'process/data-plane', 'process/ops/answer-control-requests'],
   'store/open-store',
 ].map((name) => `src/${name}.ts`)
+/** Where Node looks for packages of a compiled test before it looks in the project's own. */
+const PACKAGES = 'build/node_modules'
 const STATEMENT = 'import-statement'
 
 function writeIfNew(path, text) {
@@ -106,6 +108,24 @@ function exportsFrom(from, exports, nameOf) {
 function specifier(path, target) {
   const found = relative(dirname(path), target)
   return found.startsWith('.') ? found : `./${found}`
+}
+
+/** What the tests import as tap, and the program that runs several test files in one process. */
+export async function bundleTap() {
+  const entries = [
+    { in: 'test/runner/tap.ts', out: 'tap/index' },
+    { in: 'test/runner/group.ts', out: 'tap/group' },
+  ]
+  // Tap leaves what is below `@tapjs` out of the stacks of failures.
+  const shared = { chunkNames: '@tapjs/[hash]', sourcemap: false, minifyWhitespace: false }
+  const written = await bundle(entries, PACKAGES, shared)
+  for (const name of readdirSync(`${PACKAGES}/@tapjs`)) {
+    if (!written.includes(`${PACKAGES}/@tapjs/${name}`)) rmSync(`${PACKAGES}/@tapjs/${name}`)
+  }
+  writeIfNew(
+    `${PACKAGES}/tap/package.json`,
+    JSON.stringify({ name: 'tap', type: 'module', exports: './index.js' }),
+  )
 }
 
 /** Bundles the programs of the tests; quick enough for each compilation. */

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { bundleForTests, bundlePrograms, BUNDLES, PROGRAMS_FOLDER } from './bundle-for-tests.mjs'
+import { bundleForTests, bundlePrograms, bundleTap, BUNDLES, PROGRAMS_FOLDER } from './bundle-for-tests.mjs'
 import { bundleGateway, isChunk } from './bundle-gateway.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 
@@ -66,6 +66,6 @@ async function bundleIfOlder(main, bundle) {
 }
 
 await transpile(['src', 'test', 'bench', 'grafana', 'docs/generate'])
-await bundlePrograms()
+await Promise.all([bundlePrograms(), bundleTap()])
 await bundleIfOlder('build/src/main.js', bundleForTests)
 await bundleIfOlder('dist/main.js', bundleGateway)

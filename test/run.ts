@@ -25,7 +25,7 @@ import { OtherLoad } from './runner/other-load.js'
 import { coreTimes, Slots } from './runner/slots.js'
 
 const FOLDER = 'build/test'
-const GROUP = join(FOLDER, 'runner', 'group.js')
+const GROUP = 'build/node_modules/tap/group.js'
 const RESULTS = 'build/results.tap'
 /** Two for each core, because many tests mostly wait; up to four while the cores are idle. */
 const LEAST_AT_A_TIME = Math.max(3, 2 * availableParallelism())

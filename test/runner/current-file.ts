@@ -1,4 +1,0 @@
-/** The subtest of the file that a group imports now. */
-import t, { type Test } from 'tap'
-
-export const currentFile: { t: Test } = { t }
