@@ -36,7 +36,7 @@ const GATEWAY = [
   ...['emulator/server', 'observe/log', 'process/data-plane', 'process/ops/answer-control-requests'],
   'store/open-store',
 ].map((name) => `src/${name}.ts`)
-/** Where Node looks for packages of a compiled test before it looks in the project's own. */
+/** Node looks here for packages of a compiled test before it looks in the project's own. */
 const PACKAGES = 'build/node_modules'
 const STATEMENT = 'import-statement'
 

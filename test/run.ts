@@ -19,7 +19,7 @@ import t, { type Spawn } from 'tap'
 import { stringify } from 'yaml'
 import { DAY } from './helpers/long-suite.js'
 import { CPU_TIMES, cpuSeconds, recordedCpu, UNIT_NAME } from './runner/cpu-time.js'
-import { inGroups, type Unit } from './runner/groups.js'
+import { inGroups, isAlone, type Unit } from './runner/groups.js'
 import { longFiles } from './runner/long-files.js'
 import { OtherLoad } from './runner/other-load.js'
 import { coreTimes, Slots } from './runner/slots.js'
@@ -79,10 +79,8 @@ const isRepeated = isWhole || (parts.length > 0 && parts.every((part) => part.st
 const sourceMaps = parts.length === 0 ? [] : ['--enable-source-maps']
 const WITHOUT_COVERAGE = ['-u', 'NODE_OPTIONS', process.execPath, ...sourceMaps]
 /** By their whole paths, because programs that a test forks inherit them. */
-const PRELOADED = ['./without-async-hooks.js', './runner/cpu-time.js'].flatMap((path) => [
-  '--import',
-  import.meta.resolve(path),
-])
+const PRELOADED = ['./without-async-hooks.js', './runner/cpu-time.js'].flatMap(preload)
+const OPTIMIZE_LATER = preload('./runner/optimize-later.js')
 const found = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((name) => join(FOLDER, name))
   .filter((path) => path.endsWith('.test.js'))
@@ -94,6 +92,10 @@ const files = isLong ? longFiles(found, onlyChanged) : found
 const units = isWhole
   ? inGroups(files, (file) => turnOf(file) < FIRST.length)
   : files.map((file) => ({ name: file, files: [file] }))
+
+function preload(path: string): string[] {
+  return ['--import', import.meta.resolve(path)]
+}
 
 function turnOf(path: string): number {
   const turn = TURNS.findIndex((start) => path.startsWith(start))
@@ -221,7 +223,8 @@ for (const unit of units) {
   const stdio: StdioOptions = name.includes(JOURNEYS) ? ['ignore', 'pipe', 'inherit'] : 'pipe'
   const options = { name, buffered: true, stdio, env, timeout }
   const program = unit.files.length > 1 ? GROUP : name
-  const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...PRELOADED, program], options)
+  const preloaded = unit.files.some(isAlone) ? PRELOADED : [...PRELOADED, ...OPTIMIZE_LATER]
+  const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...preloaded, program], options)
   const file = spawned.subtest
   void spawned.then(() => {
     slots.release()

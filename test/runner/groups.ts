@@ -58,10 +58,15 @@ const FOLDERS = Object.keys(SHARED).map((folder) => `build/test/${folder}`)
 const ALONE =
   /process\.(?:env\[[^\]]*\] = |chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|delete process\.env|globalThis|monitorEventLoopDelay|node:inspector|\bt\.jobs\b|[sg]etPriority/
 
+/** Whether a compiled test file changes or measures its process. */
+export function isAlone(file: string): boolean {
+  return ALONE.test(readFileSync(file, 'utf8'))
+}
+
 /** The folder whose files share a process with this one; undefined if it has its own. */
 function sharedFolder(file: string): string | undefined {
   const folder = FOLDERS.find((each) => file.startsWith(each))
-  return folder !== undefined && !ALONE.test(readFileSync(file, 'utf8')) ? folder : undefined
+  return folder !== undefined && !isAlone(file) ? folder : undefined
 }
 
 function mostFiles(folder: string): number {
