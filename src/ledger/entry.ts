@@ -230,7 +230,7 @@ export const entrySchema = z.object({
 export type LedgerEntry = Readonly<z.output<typeof entrySchema>> & {
   /** The charge on budgets if `costNanoUsd` is null; absent: the reserved amount. Not stored. */
   readonly budgetNanoUsd?: number | undefined
-  /** What limits of tokens count if `source` is `assumed`; absent: the reserved amount. Not stored. */
+  /** What limits of a minute count if `source` is `assumed`; absent: the reserved amount. Not stored. */
   readonly rateTokens?: number | undefined
 }
 

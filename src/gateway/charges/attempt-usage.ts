@@ -35,7 +35,7 @@ export interface Used {
   readonly costNanoUsd: number | null
   /** The amount that budgets are charged: the cost, or an assumed one; null: the reserved amount. */
   readonly budgetNanoUsd: number | null
-  /** The tokens that limits of tokens count: without those that are only assumed. */
+  /** The tokens that limits of a minute count: without those that are only assumed. */
   readonly rateTokens: number
   /** Output tokens that the upstream generated after the client had left. */
   readonly tokensAfterDisconnect: number

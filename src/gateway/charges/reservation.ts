@@ -90,7 +90,7 @@ export class Reservation {
     return {
       units: usage.units ?? {},
       tokens: rateTokens,
-      mostTokens: rateTokens,
+      mostTokens: (usage.input ?? 0) + (usage.output ?? 0),
       nanoUsd: budgetNanoUsd ?? this.maxAmountOf(attempt.candidate).nanoUsd,
     }
   }

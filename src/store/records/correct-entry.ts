@@ -6,7 +6,7 @@ import { timeOfRequestId } from '../../http/request-id.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { isWindowed, windowAmounts, WINDOWS } from '../limit-arithmetic.js'
 import type { BudgetDemand, Demand, QuotaDemand } from '../ledger.js'
-import { chargedNanoUsd, usedTokens } from './count-usage.js'
+import { chargedNanoUsd, chargedTokens } from './count-usage.js'
 
 const UUID_LENGTH = 36
 
@@ -41,7 +41,7 @@ export function correctedUses(
     if (!isWindowed(demand)) return []
     const { counts } = WINDOWS[demand.kind]
     if (counts !== 'usd' && counts !== 'tokens') return []
-    const used = counts === 'usd' ? chargedNanoUsd : usedTokens
+    const used = counts === 'usd' ? chargedNanoUsd : chargedTokens
     const { cost } = windowAmounts(demand)
     const amount = (used(entry) ?? cost) - (used(former) ?? cost)
     return amount === 0 ? [] : [{ demand, amount }]

@@ -76,11 +76,18 @@ export function addToSum(sum: SumCounters, entry: LedgerEntry): void {
   if (own !== null) add(sum, PARTS + own - FORMER_COUNTERS, 1)
 }
 
-/** Input and output tokens of the entry for limits of tokens; null: what was reserved. */
-export function usedTokens({ usage, source, rateTokens }: LedgerEntry): number | null {
-  if (source === 'none') return 0
+/** Input and output tokens of the entry for limits of a minute; null: what was reserved. */
+export function usedTokens(entry: LedgerEntry): number | null {
   // An assumed maximum would block the limit for many minutes.
-  if (source === 'assumed') return rateTokens ?? null
+  return entry.source === 'assumed' ? (entry.rateTokens ?? null) : chargedTokens(entry)
+}
+
+/**
+ * Input and output tokens of the entry for limits of a day, week or month and in all, which count an assumed
+ * maximum as budgets do; null: what was reserved.
+ */
+export function chargedTokens({ usage, source }: LedgerEntry): number | null {
+  if (source === 'none') return 0
   if (usage.input === undefined && usage.output === undefined) return null
   return (usage.input ?? 0) + (usage.output ?? 0)
 }

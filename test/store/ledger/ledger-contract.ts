@@ -7,7 +7,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, LimitState } from '../../../src/store/ledger.js'
 import type { NewUrl } from '../contract/store-contract.js'
 import { budgets, calendar, owed, waits, weeks } from './budgets.js'
-import { kept, owedQuotas, quotas, totals } from './quotas.js'
+import { assumedTokens, kept, owedQuotas, quotas, totals } from './quotas.js'
 import { killedWriters } from './kills.js'
 import { crowds, exactness } from './races.js'
 import { expiry, jumps, renewal } from './leases.js'
@@ -46,6 +46,7 @@ export function ledgerContract(t: Test, engine: string, newUrl: NewUrl): void {
     'amounts that never reset': totals,
     'amounts that are kept for some time': kept,
     'amounts of requests without a reservation': owedQuotas,
+    'tokens that were assumed': assumedTokens,
     'days and months': calendar,
     weeks,
     'wait of a request that a budget refuses': waits,

@@ -97,6 +97,33 @@ function waitOf({ retryAfterMs }: { readonly retryAfterMs: number }): number {
   return retryAfterMs
 }
 
+/** Amounts of tokens count what may have been used, as budgets do; rates of a minute what was received. */
+export async function assumedTokens(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
+  const demands = (cost: number): Demand[] => [
+    { kind: 'tokens', subject: 'key:one', shared: false, perMinute: 60_000, cost },
+    ...(['tokens_day', 'tokens_week', 'tokens_month', 'tokens_total'] as const).map((kind) =>
+      quota(kind, 5_000, cost),
+    ),
+  ]
+  const left = async () => (await ledger.limitStates('acc_ada', demands(1))).map(({ remaining }) => remaining)
+  const first = anAdmission(demands(2_000))
+  t.ok((await ledger.admit(first)).admitted)
+  const cut = { source: 'assumed', usage: { input: 200, output: 1_800 }, rateTokens: 250 } as const
+  await ledger.settle(aRow({ requestId: first.requestId, ...cut }))
+  t.same(await left(), [59_750, 3_000, 3_000, 3_000, 3_000], 'a cut stream')
+  const unsent = anAdmission(demands(1_000))
+  t.ok((await ledger.admit(unsent)).admitted)
+  const none = { source: 'none', usage: {}, costNanoUsd: 0 } as const
+  await ledger.settle(aRow({ requestId: unsent.requestId, ...none }))
+  t.same(await left(), [59_750, 3_000, 3_000, 3_000, 3_000], 'a request that was not sent')
+  const unknown = anAdmission(demands(1_000))
+  t.ok((await ledger.admit(unknown)).admitted)
+  await ledger.settle(aRow({ requestId: unknown.requestId, source: 'assumed', usage: {} }))
+  t.same(await left(), [58_750, 2_000, 2_000, 2_000, 2_000], 'an unknown amount: as reserved')
+  await ledger.settle(aRow(cut), { demands: demands(1_900), takenFrom: 'nothing' })
+  t.same((await left()).slice(1), [0, 0, 0, 0], 'without the store: when the entry is written')
+}
+
 /** Used while the store was unavailable: counted when the entry is written. */
 export async function owedQuotas(t: Test, { ledger }: LedgerUnderTest): Promise<void> {
   const demands = [

@@ -8,13 +8,13 @@ import { dayOf, isBudget, isWindowed, monthOf, WINDOWS } from '../../limit-arith
 import { unavailable } from '../../store-errors.js'
 import type { Demand, Reservation, SettleOutcome } from '../../ledger.js'
 import { beganAtMs, correctedUses, type CorrectedUse } from '../../records/correct-entry.js'
-import { chargedNanoUsd, countersOf, usedTokens } from '../../records/count-usage.js'
+import { chargedNanoUsd, chargedTokens, countersOf, usedTokens } from '../../records/count-usage.js'
 import { digestOf, packEntry } from '../../records/packed-entry.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import type { Argument } from '../connection/script.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import { amountsOf, holdsOf, NO_UNITS, parseSharedHolds, type Hold } from '../limits/encode-demands.js'
-import { chargeActualUsage } from '../limits/admissions.js'
+import { chargeActualUsage, usageText, type ReleasedUsage } from '../limits/admissions.js'
 import { NUMBERS_PER_SLICE } from '../limits/slices.js'
 import { useFieldsOf } from './account-use.js'
 import { cellOf, cellText, countersText } from './cells.js'
@@ -98,7 +98,7 @@ export class Settlement {
     ]
     const isElsewhere = ({ demand }: CorrectedUse) => names.isCluster && demand.shared
     const holds = uses.filter((use) => !isElsewhere(use)).map((use) => correctedHold(accountId, use))
-    args.push(JSON.stringify(holds), `${amountOf('tokens')} `, amountOf('usd'))
+    args.push(JSON.stringify(holds), ` ${amountOf('tokens')} `, amountOf('usd'))
     const keys = names.isCluster
       ? [...keysOf(names, [{ entry, mode: '' }]), names.batch(accountId), names.months(accountId)]
       : [names.reservations(accountId)]
@@ -107,7 +107,7 @@ export class Settlement {
     for (const use of uses.filter(isElsewhere)) {
       await chargeActualUsage(this.context, WHAT, {
         holds: [slotPrefix(accountId, use.demand), period, [correctedHold(accountId, use)]],
-        usage: { tokens: use.amount, cost: use.amount },
+        usage: { tokens: '', chargedTokens: use.amount, cost: use.amount },
       })
     }
     return true
@@ -141,7 +141,7 @@ export class Settlement {
 
   /** Corrects limits in other slots of a Cluster. */
   private async releaseShared({ entry, reservation }: SettledEntry, shared: string | null): Promise<void> {
-    const used = { tokens: usedTokens(entry) ?? '', units: unitsUsedBy(entry) } as const
+    const used = tokensAndUnitsOf(entry)
     const usage = { ...used, cost: chargedNanoUsd(entry) ?? '' } as const
     for (const holds of parseSharedHolds(shared)) {
       await chargeActualUsage(this.context, WHAT, { holds, usage })
@@ -192,7 +192,7 @@ function encodeSettlement({ entry, mode, reservation }: SettledEntry, isCluster:
   const holds = unreservedHolds(accountId, reservation && { ...reservation, demands })
   const fields = [
     ...[accountId, requestId, keyId, Math.floor(atMs), Math.floor(Math.max(0, beganAtMs(entry)))],
-    ...[`${usedTokens(entry) ?? ''} ${unitsUsedBy(entry)}`, chargedNanoUsd(entry) ?? ''],
+    ...[usageText(tokensAndUnitsOf(entry)), chargedNanoUsd(entry) ?? ''],
     unreservedCost(entry, reservation),
     ...[countersText(entry), mode, JSON.stringify(holds)],
   ]
@@ -218,9 +218,10 @@ export function encodeEntry(entry: LedgerEntry): string {
   return `${name}\0${ofId ?? ''}\0${monthOf(nameMs)}\0${texts}\n${own}\n`
 }
 
-/** The units of an entry, as scripts read them. */
-function unitsUsedBy({ units, source }: LedgerEntry): string {
-  return source === 'none' ? NO_UNITS : (units ?? '')
+/** What an entry counts for limits, as scripts read it. */
+function tokensAndUnitsOf(entry: LedgerEntry): Omit<ReleasedUsage, 'cost'> {
+  const units = entry.source === 'none' ? NO_UNITS : (entry.units ?? '')
+  return { tokens: usedTokens(entry) ?? '', chargedTokens: chargedTokens(entry) ?? '', units }
 }
 
 /** The holds to correct without a reservation: those of a slice, or budgets that were not charged. */

@@ -99,7 +99,7 @@ export class Admissions {
   async lower(accountId: string, { demands, day }: Raise): Promise<void> {
     for (const part of this.parts(accountId, demands)) {
       const holds = holdsOf(accountId, part.demands, '')
-      const unused = { tokens: 0, units: NO_UNITS, cost: 0 }
+      const unused = { tokens: 0, chargedTokens: 0, units: NO_UNITS, cost: 0 }
       const what = 'lowering a reservation'
       await chargeActualUsage(this.context, what, {
         holds: [part.slot, [day, monthOf(day * DAY_MS)], holds],
@@ -288,16 +288,23 @@ function encodeRequest(request: SlotRequest): string {
 }
 
 /** The usage that replaces the amounts of the holds. */
-interface ReleasedUsage {
+export interface ReleasedUsage {
   /**
-   * Empty: unknown, what is reserved stays. `never`: the request was not sent, so rates of requests get
-   * theirs back.
+   * For limits of a minute. Empty: unknown, what is reserved stays. `never`: the request was not sent, so
+   * rates of requests get theirs back.
    */
   readonly tokens: number | '' | 'never'
+  /** For limits of a day, week or month and in all; empty: unknown. */
+  readonly chargedTokens?: number | ''
   /** As in an entry; what is not named is unknown, with `NO_UNITS` none. */
   readonly units?: string
   /** Nano-dollars; empty: unknown. */
   readonly cost: number | ''
+}
+
+/** The tokens and units as `charge-actual-usage.lua` parses them. */
+export function usageText({ tokens, chargedTokens = '', units = '' }: Omit<ReleasedUsage, 'cost'>): string {
+  return `${tokens} ${chargedTokens} ${units}`
 }
 
 /** The holds of one slot, and the usage that replaces their amounts. */
@@ -310,8 +317,8 @@ interface Release {
 export async function chargeActualUsage(
   { link, clock }: LedgerContext,
   what: string,
-  { holds: [slot, period, holds], usage: { tokens, units = '', cost } }: Release,
+  { holds: [slot, period, holds], usage }: Release,
 ): Promise<void> {
-  const args = [clock(), JSON.stringify(holds), ...period, `${tokens} ${units}`, cost]
+  const args = [clock(), JSON.stringify(holds), ...period, usageText(usage), usage.cost]
   await link.run(what, LEDGER_SCRIPTS.releaseShared, { keys: [`${slot}:none`], args })
 }

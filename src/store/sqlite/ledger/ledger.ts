@@ -32,7 +32,7 @@ import type {
   UsageSum,
 } from '../../usage-queries.js'
 import type { WrittenUse } from '../background/tasks.js'
-import { chargedNanoUsd, usedTokens, usedUnits } from '../../records/count-usage.js'
+import { chargedNanoUsd, chargedTokens, usedTokens, usedUnits } from '../../records/count-usage.js'
 import { beganAtMs, correctedUses, correctionOf } from '../../records/correct-entry.js'
 import { writeEntry } from '../../records/entry-text.js'
 import type { Statement } from '../driver.js'
@@ -361,6 +361,7 @@ export class SqliteLedger implements Ledger {
       const nowMs = this.nowMs()
       this.limits.release(holds, {
         tokens: usedTokens(entry),
+        chargedTokens: chargedTokens(entry),
         nanoUsd: chargedNanoUsd(entry),
         unitsOf: (unit) => usedUnits(entry, unit),
         nowMs,

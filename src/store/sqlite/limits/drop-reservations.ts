@@ -23,7 +23,7 @@ export function dropReservations(db: Connection, nowMs: number): void {
       const { accountId, subject } = hold
       const counters = countersIn(accountId, subject, select.get(accountId, subject))
       if (counters.id === null) continue
-      chargeActualUsage(counters, hold, { tokens: 0, nanoUsd: 0, unitsOf: () => 0, nowMs })
+      chargeActualUsage(counters, hold, { tokens: 0, chargedTokens: 0, nanoUsd: 0, unitsOf: () => 0, nowMs })
       update.run(...valuesOf(counters), counters.id)
     }
     remove.run(numberIn(row, 'id'))

@@ -30,7 +30,7 @@ import {
 } from '../../limit-arithmetic.js'
 import type { CorrectedUse } from '../../records/correct-entry.js'
 import { unitOfKind, type LimitedUnit, type WindowKind } from '../../../base/limit-members.js'
-import { chargedNanoUsd, usedTokens } from '../../records/count-usage.js'
+import { chargedNanoUsd, chargedTokens } from '../../records/count-usage.js'
 import { numberIn, textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { CounterRows, accountOf, budgetOf, rateOf, startPeriod, type Counters } from './counters.js'
@@ -144,12 +144,12 @@ export class Limits {
       }
       return hold
     })
-    this.release(holds, { tokens: 0, nanoUsd: 0, unitsOf: () => 0, nowMs })
+    this.release(holds, { tokens: 0, chargedTokens: 0, nanoUsd: 0, unitsOf: () => 0, nowMs })
   }
 
   /** Charges the budgets and quotas of the request's own time with usage that was not reserved. */
   charge(entry: LedgerEntry, demands: readonly Demand[]): void {
-    const usage = { tokens: usedTokens(entry), nanoUsd: chargedNanoUsd(entry) }
+    const usage = { chargedTokens: chargedTokens(entry), nanoUsd: chargedNanoUsd(entry) }
     for (const demand of demands) {
       if (!isWindowed(demand)) continue
       const counters = this.rows.find(accountOf(entry.accountId, demand), demand.subject)
@@ -322,7 +322,10 @@ function amountOf(demand: Demand): number {
 
 /** The usage that replaces a reservation; null is unknown, and the reserved amount stays charged. */
 interface ActualUsage {
+  /** For limits of a minute. */
   readonly tokens: number | null
+  /** For limits of a day, week or month and in all. */
+  readonly chargedTokens: number | null
   readonly nanoUsd: number | null
   readonly unitsOf: (unit: LimitedUnit) => number | null
   /** Ms since 1970. */
@@ -369,13 +372,13 @@ function unitsOfCost(cost: number): number {
 /** What the usage is for a budget or quota; null: unknown. */
 function usedOf(
   kind: WindowKind,
-  { tokens, nanoUsd }: Pick<ActualUsage, 'tokens' | 'nanoUsd'>,
+  { chargedTokens, nanoUsd }: Pick<ActualUsage, 'chargedTokens' | 'nanoUsd'>,
 ): number | null {
   switch (WINDOWS[kind].counts) {
     case 'usd':
       return nanoUsd
     case 'tokens':
-      return tokens
+      return chargedTokens
     default:
       return 1
   }

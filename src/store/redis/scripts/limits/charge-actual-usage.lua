@@ -1,9 +1,9 @@
 -- Replaces the reserved amounts of holds by the used ones; if these are unknown (empty), the reserved ones stay.
 -- `is_reserved`: the cost is part of the budget's reserved amount.
 -- What a budget or quota counts of the usage; empty: unknown. A request that was admitted stays counted.
-local function used_of(kind, used, cost)
+local function used_of(kind, used, charged, cost)
   if kind == 'requests_total' then return used == 'never' and '0' or '1' end
-  if string.sub(kind, 1, 7) == 'tokens_' then return used == 'never' and '0' or used end
+  if string.sub(kind, 1, 7) == 'tokens_' then return used == 'never' and '0' or charged end
   return cost
 end
 -- What the usage is for a rate of units; empty: unknown.
@@ -11,9 +11,10 @@ local function units_of(kind, units)
   local unit = string.sub(kind, 7)
   return string.match(' ' .. units, ' ' .. unit .. '=([%d.]+)') or string.match(units, '^%*=(%d+)') or ''
 end
--- `usage`: tokens, a space, and units as an entry has them; `*=0`: none of any unit.
+-- `usage`: tokens for limits of a minute, tokens for longer ones, and units as an entry has them (`*=0`: none of any
+-- unit), with a space between them; or `never`: the request was not admitted.
 local function charge_actual_usage(now, holds, day, month, usage, cost, is_reserved)
-  local used, units = string.match(usage, '^(%S*) ?(.*)$')
+  local used, charged, units = string.match(usage, '^(%S*) ?(%S*) ?(.*)$')
   for _, hold in ipairs(holds) do
     local kind, key, reserved, limit = hold[1], hold[2], hold[3], hold[4]
     if kind == 'concurrent' then
@@ -37,11 +38,11 @@ local function charge_actual_usage(now, holds, day, month, usage, cost, is_reser
         redis.call('HSET', key, 'u', math.max(0, u - reserved * UNITS), 't', now)
         expire_rate(key, u, limit, before, now)
       end
-    elseif used_of(kind, used, cost) ~= '' or is_reserved then
+    elseif used_of(kind, used, charged, cost) ~= '' or is_reserved then
       -- A period that is over is no longer stored, and does not change the new one.
       local r = redis.call('HMGET', key, 'p', 's', 'r')
       local period, known = period_of(kind, day, month), tonumber(r[1] or '0')
-      local amount, running = used_of(kind, used, cost), tonumber(r[3] or '0')
+      local amount, running = used_of(kind, used, charged, cost), tonumber(r[3] or '0')
       local spent = amount == '' and reserved or tonumber(amount)
       if known == period then
         if is_reserved and kind ~= 'requests_total' then running = math.max(0, running - reserved) end

@@ -1,4 +1,4 @@
--- Returns holds of a shared limit in a Cluster. KEYS: any of the slot. ARGV: now, holds, day, month, tokens, cost.
+-- Returns holds of a shared limit in a Cluster. KEYS: any of the slot. ARGV: now, holds, day, month, usage, cost.
 local holds = cjson.decode(ARGV[2])
 local used = ARGV[5]
 if string.sub(used, 1, 5) == 'never' then
@@ -7,7 +7,7 @@ if string.sub(used, 1, 5) == 'never' then
     if hold[1] == 'requests' or hold[1] == 'requests_total' then rates[#rates + 1] = hold end
   end
   charge_actual_usage(clock(ARGV[1]), rates, 0, 0, 'never', '')
-  used = '0 *=0'
+  used = '0 0 *=0'
 end
 local rest = {}
 for _, hold in ipairs(holds) do
