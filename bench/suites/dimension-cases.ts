@@ -91,7 +91,15 @@ function requestsOf(
   return (at) => {
     const { headers = {}, body = {} } = requests[at] ?? {}
     const cancellation = { check: () => undefined }
-    const x = { generation, req: { headers }, runsAs: null, batch: null, cancellation, run: null }
+    const x = {
+      generation,
+      req: { headers },
+      runsAs: null,
+      batch: null,
+      cancellation,
+      run: null,
+      calledTools: null,
+    }
     const results = { authenticated: { identity: IDENTITY, tookMs: 0 } }
     const found = readValues(x, { identity: IDENTITY, body, results }, live)
     return found instanceof Promise ? found.then(counted) : counted(found)

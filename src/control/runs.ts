@@ -11,7 +11,7 @@ import type { Config } from '../config/config.js'
 import type { DimensionConfig } from '../config/schema/dimensions-schema.js'
 import { usd } from '../ledger/export-columns.js'
 import { dimensionSubject, Rules } from '../limits/find-limits.js'
-import type { ValueName, ValueRecord } from '../store/dimension-values.js'
+import type { ToolCalls, ValueName, ValueRecord } from '../store/dimension-values.js'
 import type { Store } from '../store/store.js'
 import { namedLevels, type NamedLevel } from './dashboard/limit-levels.js'
 
@@ -44,7 +44,7 @@ export async function shownRun(
   config: Pick<Config, 'limits' | 'plans' | 'dimensions'>,
   { account, run, record }: { readonly account: Account; readonly run: string; readonly record: ValueRecord },
 ): Promise<JsonObject> {
-  const { requests, inputTokens, outputTokens, costNanoUsd } = record
+  const { requests, inputTokens, outputTokens, costNanoUsd, tools } = record
   const { firstAtMs, lastAtMs, endedAtMs } = record
   return {
     account: account.name,
@@ -55,11 +55,17 @@ export async function shownRun(
     output_tokens: outputTokens,
     cost_nano_usd: costNanoUsd,
     cost_usd: usd(costNanoUsd),
+    tools: mostCalled(tools).map((tool) => ({ ...tool })),
     limits: (await limitsOfRun(store, config, account, run)).map((limit) => ({ ...limit })),
     first_at: timeText(firstAtMs),
     last_at: timeText(lastAtMs),
     ended_at: timeText(endedAtMs),
   }
+}
+
+/** The tools that the model called most first. */
+export function mostCalled(tools: readonly ToolCalls[]): ToolCalls[] {
+  return tools.toSorted((one, other) => other.calls - one.calls)
 }
 
 /** A limit of a run; amounts of money are dollars. */

@@ -389,7 +389,7 @@ export interface UpstreamCodec {
   /** A watcher for a stream that passes through; null if clients cannot use this dialect. */
   newWatcher: ((request: WatchedRequest) => StreamWatcher) | null
   /** Usage, finish reason or error of a whole reply that passes through. */
-  replyFacts: ((body: JsonObject) => ReplyFacts) | null
+  replyFacts: ((body: JsonObject, onTool?: OnTool) => ReplyFacts) | null
   /** Set for embeddings. */
   readonly readVectors?: VectorReader
   /** Set for tasks. */
@@ -450,7 +450,11 @@ interface WatchedRequest {
   includeUsage: boolean
   /** Called with the whole reply if the format's last frame repeats it, before that frame is forwarded. */
   onWhole?: ((reply: JsonObject) => void) | undefined
+  onTool?: OnTool | undefined
 }
+
+/** Called with the name of each tool that the model calls. */
+type OnTool = (name: string) => void
 
 /** The facts that a watcher collects. */
 interface ReplyFacts {

@@ -104,6 +104,8 @@ export interface TranslationOptions {
   readonly mayOmitCall?: boolean
   /** Absent or null: the reply is not judged. */
   readonly guard?: EventGuard | null
+  /** Gets the name of each tool that the model calls. */
+  readonly onTool?: ((name: string) => void) | undefined
 }
 
 /** The reply ended before its terminator. */
@@ -151,7 +153,7 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   model: string | null = null
   tier: string | null = null
   content = false
-  readonly outputSize = new OutputMeter()
+  readonly outputSize: OutputMeter
   private readonly upstreamCodec: UpstreamCodec
   private readonly clientCodec: ClientCodec
   private readonly request: ChatRequest
@@ -182,7 +184,8 @@ export class TranslatedStream implements Translation, EventSink, FrameSink {
   private hasCompleted = false
 
   constructor({ upstreamCodec, clientCodec, request, seed, ...options }: TranslationOptions) {
-    const { mayPause = false, mayOmitCall = false, guard = null } = options
+    const { mayPause = false, mayOmitCall = false, guard = null, onTool } = options
+    this.outputSize = new OutputMeter(onTool)
     this.guard = guard
     this.upstreamCodec = upstreamCodec
     this.clientCodec = clientCodec

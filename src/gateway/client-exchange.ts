@@ -8,6 +8,7 @@ import type { HttpRequest, HttpResponse, Upgrade } from '../http/message.js'
 import { pathOf } from '../http/request-guard.js'
 import { isSent } from '../http/respond.js'
 import type { LimitReservation } from '../limits/reservation-types.js'
+import type { CalledTools } from './dimensions/called-tools.js'
 import type { RunOfRequest } from './dimensions/live-values.js'
 import type { Generation } from './generation.js'
 import { NOT_LISTED, type InFlightItem } from './in-flight-list.js'
@@ -30,6 +31,8 @@ export interface RequestContext {
   readonly isInBatch?: boolean
   /** The batch of which it is a line; absent or null if it is none. */
   readonly batch?: string | null
+  /** The tools that the model calls, of a request of a run; absent or null: nothing needs them. */
+  readonly calledTools?: CalledTools | null
 }
 
 /** A request that another part of the process has authenticated. */
@@ -88,6 +91,7 @@ export class Exchange implements InFlightItem, RequestContext {
   keyDigest: string | null = null
   /** The run that it belongs to: ending the run cancels the exchange. Null if there is none. */
   run: RunOfRequest | null = null
+  calledTools: CalledTools | null = null
   /** The reservation of its limits, which the limiter renews while the request runs. */
   limitReservation: LimitReservation | null = null
   /** The trace of the request; null if it has none. */

@@ -223,6 +223,8 @@ export interface ReplayClient {
   readonly clientCodec: ClientCodec
   readonly request: ChatRequest
   readonly seed: Seed
+  /** Gets the name of each tool that the reply calls. */
+  readonly onTool?: ((name: string) => void) | undefined
 }
 
 /**
@@ -240,7 +242,7 @@ export class ReplayedStream implements Translation {
   readonly breach = null
   readonly resume = null
   readonly repeatCause = null
-  readonly outputSize = new OutputMeter()
+  readonly outputSize: OutputMeter
   private readonly log: ReplyLog
   private readonly clientCodec: ClientCodec
   private readonly encoder: StreamEncoder
@@ -248,8 +250,9 @@ export class ReplayedStream implements Translation {
   private next = 0
   private isStepOver = false
 
-  constructor(log: ReplyLog, { clientCodec, request, seed }: ReplayClient) {
+  constructor(log: ReplyLog, { clientCodec, request, seed, onTool }: ReplayClient) {
     this.log = log
+    this.outputSize = new OutputMeter(onTool)
     this.clientCodec = clientCodec
     this.encoder = clientCodec.newEncoder(request, seed)
   }

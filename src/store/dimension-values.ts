@@ -7,6 +7,17 @@
 /** Gateways write uses after this time at the latest. */
 export const WRITTEN_AFTER_MS = 20
 
+/** Tools of a value that are told apart; further ones count as `OTHER_TOOL`. */
+export const MAX_TOOLS = 32
+export const OTHER_TOOL = 'other'
+
+/** How often the model called a tool. */
+export interface ToolCalls {
+  /** 1 to 128 printable characters. */
+  readonly name: string
+  readonly calls: number
+}
+
 /** A value of a dimension; the same text of two accounts is two values. */
 export interface ValueName {
   readonly accountId: string
@@ -37,14 +48,17 @@ export interface ValueUse extends ValueName, Pick<ValueBounds, 'keepMs'> {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly costNanoUsd: number
+  /** Of runs; each tool once. Absent: none. */
+  readonly tools?: readonly ToolCalls[]
   readonly atMs: number
 }
 
-/** What is known of a value. */
+/** What is known of a value; tools by their names. */
 export interface ValueRecord extends Pick<
   ValueUse,
   'requests' | 'inputTokens' | 'outputTokens' | 'costNanoUsd'
 > {
+  readonly tools: readonly ToolCalls[]
   /** Null: no request was admitted. */
   readonly firstAtMs: number | null
   readonly lastAtMs: number | null
@@ -73,4 +87,20 @@ export interface DimensionValues {
   all(): AsyncIterable<readonly StoredValue[]>
   /** Removes values that are no longer kept; returns their number. Redis does so by itself and returns 0. */
   sweep(nowMs: number): Promise<number>
+}
+
+/** The tools with further calls, by name. */
+export function addedTools(tools: readonly ToolCalls[], more: readonly ToolCalls[]): ToolCalls[] {
+  const counts = new Map(tools.map(({ name, calls }) => [name, calls]))
+  for (const { name, calls } of more) {
+    const own = counts.has(name) || counts.size < MAX_TOOLS ? name : OTHER_TOOL
+    counts.set(own, (counts.get(own) ?? 0) + calls)
+  }
+  return byName(counts)
+}
+
+/** In the order of the names, the same in every engine. */
+export function byName(counts: Iterable<readonly [name: string, calls: number]>): ToolCalls[] {
+  const tools = Array.from(counts, ([name, calls]) => ({ name, calls }))
+  return tools.sort((one, other) => (one.name < other.name ? -1 : 1))
 }

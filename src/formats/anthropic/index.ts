@@ -98,7 +98,7 @@ const upstreamCodec: UpstreamCodec = {
   newDecoder,
   mayOmitCall,
   continuation,
-  newWatcher: () => new MessageWatcher(),
+  newWatcher: (request) => new MessageWatcher(request),
   replyFacts,
   decodeError,
 }

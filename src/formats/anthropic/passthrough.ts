@@ -6,7 +6,7 @@ import { ConversationCalls } from '../chat/conversation-calls.js'
 import { longTextOf } from '../chat/long-text.js'
 import { NO_OUTPUT } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
-import type { Losses, StreamWatcher, ReplyFacts } from '../dialect.js'
+import type { Losses, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { errorIn as vendorError } from '../wire/error-text.js'
 import { FrameShapes, parseLatin1 } from '../wire/frames/frame-shapes.js'
 import { stringBytes } from '../wire/frames/sized-text.js'
@@ -149,6 +149,11 @@ export class MessageWatcher implements StreamWatcher {
   private readonly meter = new MessageUsage()
   private readonly shapes = new FrameShapes<true>(SLOT)
   private hasTool = false
+  private readonly onTool: WatchedRequest['onTool']
+
+  constructor(request: WatchedRequest) {
+    this.onTool = request.onTool
+  }
 
   get tier(): string | null {
     return this.meter.pricedTier ?? null
@@ -218,6 +223,9 @@ export class MessageWatcher implements StreamWatcher {
       return
     }
     this.hasContent = true
+    if (this.onTool !== undefined && isToolUse(type)) {
+      this.onTool(Buffer.from(stringOf(block.name) ?? '', 'latin1').toString('utf8'))
+    }
     if (type !== 'tool_use') return
     this.hasTool = true
     this.outputSize.calls += 1
@@ -236,12 +244,15 @@ export class MessageWatcher implements StreamWatcher {
 }
 
 /** Usage, reason, failure and model of a whole reply. */
-export function replyFacts(body: JsonObject): ReplyFacts {
+export function replyFacts(body: JsonObject, onTool?: WatchedRequest['onTool']): ReplyFacts {
   const meter = new MessageUsage()
   meter.take(body)
   const usage = meter.usage()
   const content = arrayOf(body.content)
   const hasTool = content.some((block) => objectOf(block).type === 'tool_use')
+  if (onTool !== undefined) {
+    for (const { type, name } of content.map(objectOf)) if (isToolUse(type)) onTool(stringOf(name) ?? '')
+  }
   const raw = stringOf(body.stop_reason) ?? null
   return {
     usage,
@@ -251,6 +262,11 @@ export function replyFacts(body: JsonObject): ReplyFacts {
     model: nameOf(body),
     tier: meter.pricedTier ?? null,
   }
+}
+
+/** Also tools that the provider runs, and those of MCP servers. */
+function isToolUse(type: JsonValue | undefined): boolean {
+  return type === 'tool_use' || type === 'server_tool_use' || type === 'mcp_tool_use'
 }
 
 function errorIn(body: JsonObject): WireError | null {

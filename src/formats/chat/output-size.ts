@@ -17,6 +17,12 @@ export const NO_OUTPUT: OutputSize = { bytes: 0, calls: 0 }
 export class OutputMeter implements OutputSize {
   bytes = 0
   calls = 0
+  private readonly onTool: ((name: string) => void) | undefined
+
+  /** `onTool` gets the name of each tool that is called. */
+  constructor(onTool?: (name: string) => void) {
+    this.onTool = onTool
+  }
 
   add(event: ChatEvent): void {
     switch (event.type) {
@@ -31,6 +37,7 @@ export class OutputMeter implements OutputSize {
       case 'tool-start':
         this.calls += 1
         this.bytes += event.name.length
+        this.onTool?.(event.name)
         return
       default:
     }

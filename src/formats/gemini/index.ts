@@ -99,7 +99,7 @@ export const upstreamCodec: UpstreamCodec = {
     // "Long decode", read 2026-11-20).
     next: (body, resume) => ({ ...body, ...resume }),
   },
-  newWatcher: () => new GeminiWatcher(),
+  newWatcher: (request) => new GeminiWatcher(request),
   replyFacts,
   decodeError,
 }

@@ -5,7 +5,7 @@ import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue 
 import type { ModelFacts } from '../chat/model-facts.js'
 import { NO_OUTPUT, type OutputSize } from '../chat/output-size.js'
 import { reportsOutput, type Usage } from '../chat/usage.js'
-import type { EncodeContext, StreamWatcher, ReplyFacts } from '../dialect.js'
+import type { EncodeContext, StreamWatcher, WatchedRequest, ReplyFacts } from '../dialect.js'
 import { FrameShapes } from '../wire/frames/frame-shapes.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import type { Edit } from '../wire/json/splice.js'
@@ -120,8 +120,13 @@ class WatchState {
   blocked = false
   private hasCall = false
   private hasText = false
+  private readonly onTool: WatchedRequest['onTool']
   /** Finish reasons by candidate index; null for a candidate that has none yet. */
   private readonly reasons = new Map<number, string | null>()
+
+  constructor(onTool: WatchedRequest['onTool']) {
+    this.onTool = onTool
+  }
 
   chunk(chunk: JsonObject): void {
     this.error = streamError(chunk)
@@ -174,6 +179,7 @@ class WatchState {
       this.hasText ||= part.thought !== true
     } else if (isObject(part.functionCall)) {
       const { name, args } = part.functionCall
+      this.onTool?.(stringOf(name) ?? '')
       this.hasCall = true
       this.outputSize.calls += 1
       this.outputSize.bytes += (stringOf(name) ?? '').length + JSON.stringify(args ?? {}).length
@@ -192,8 +198,14 @@ export class GeminiWatcher implements StreamWatcher {
   readonly excess = ''
   readonly missingFrame = ''
   readonly terminator = ''
-  private readonly state = new WatchState()
+  private readonly state: WatchState
   private readonly shapes = new FrameShapes<true>(SLOT)
+
+  constructor({ onTool }: WatchedRequest) {
+    // The strings of a stream are bytes.
+    const named = (name: string): void => onTool?.(Buffer.from(name, 'latin1').toString('utf8'))
+    this.state = new WatchState(onTool === undefined ? undefined : named)
+  }
 
   get usage(): Usage {
     return this.state.usage
@@ -252,8 +264,8 @@ function errorInArray(value: unknown): WireError | null {
 }
 
 /** Usage, reason, failure and model of a whole reply. */
-export function replyFacts(body: JsonObject): ReplyFacts {
-  const state = new WatchState()
+export function replyFacts(body: JsonObject, onTool?: WatchedRequest['onTool']): ReplyFacts {
+  const state = new WatchState(onTool)
   state.chunk(body)
   const { usage, outputSize, reason, model, counts } = state
   return {

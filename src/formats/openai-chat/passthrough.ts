@@ -416,11 +416,15 @@ export class ChunkWatcher implements StreamWatcher {
   /** The first chunk, from which a chunk that the upstream omitted is built. */
   private firstChunk: JsonObject | null = null
   private readonly includeUsage: boolean
+  private readonly onTool: WatchedRequest['onTool']
+  /** The calls whose names `onTool` got. */
+  private readonly named = new Set<string>()
   private readonly asChat: ((data: string) => string) | null
 
   /** `asChat` converts a frame of another format; such a stream gets no chunk that its upstream omitted. */
   constructor(request: WatchedRequest, asChat: ((data: string) => string) | null = null) {
     this.includeUsage = request.includeUsage
+    this.onTool = request.onTool
     this.asChat = asChat
   }
 
@@ -530,13 +534,22 @@ export class ChunkWatcher implements StreamWatcher {
     for (const item of callsIn(choice)) {
       this.hasCall = true
       const call = objectOf(item)
-      const fragment = objectOf(call['function'])['arguments']
-      if (typeof fragment !== 'string' || fragment === '') continue
+      const { arguments: fragment, name } = objectOf(call['function'])
       const key = `${numberOf(objectOf(choice)['index']) ?? 0} ${numberOf(call['index']) ?? 0}`
+      if (this.onTool !== undefined && typeof name === 'string') this.name(name, key, call)
+      if (typeof fragment !== 'string' || fragment === '') continue
       const json = this.calls.get(key) ?? new JsonCompletion()
       if (this.calls.size < MAX_WATCHED_CALLS) this.calls.set(key, json)
       json.add(fragment)
     }
+  }
+
+  /** Some upstreams repeat the name in each chunk, others number all calls alike. */
+  private name(name: string, key: string, call: JsonObject): void {
+    const own = `${key} ${stringOf(call['id']) ?? ''}`
+    if (name === '' || this.named.has(own) || (own.endsWith(' ') && this.named.has(key))) return
+    if (this.named.size < 2 * MAX_WATCHED_CALLS) this.named.add(own).add(key)
+    this.onTool?.(utf8(name))
   }
 
   private choice(choice: JsonObject): void {
@@ -570,7 +583,8 @@ function utf8(latin1: string): string {
 }
 
 /** Usage, finish reason, error and model of a whole reply. */
-export function replyFacts(body: JsonObject): ReplyFacts {
+export function replyFacts(body: JsonObject, onTool?: WatchedRequest['onTool']): ReplyFacts {
+  if (onTool !== undefined) for (const name of toolsIn(body)) onTool(name)
   const choice = choiceOf(body)
   const usage = usageIn(body)
   if (usage.calls === undefined && arrayOf(body['choices']).some(hasCitedPages)) {
@@ -587,6 +601,15 @@ export function replyFacts(body: JsonObject): ReplyFacts {
     model: nameOf(body),
     tier: stringOf(body['service_tier']) ?? null,
   }
+}
+
+function toolsIn(body: JsonObject): string[] {
+  return arrayOf(body['choices']).flatMap((choice) =>
+    arrayOf(objectOf(objectOf(choice)['message'])['tool_calls']).map((call) => {
+      const { function: of, custom } = objectOf(call)
+      return stringOf(objectOf(of ?? custom)['name']) ?? ''
+    }),
+  )
 }
 
 function hasCitedPages(choice: JsonValue): boolean {

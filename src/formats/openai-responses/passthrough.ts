@@ -133,12 +133,14 @@ export class EventWatcher implements StreamWatcher {
   private readonly meter = new UsageMeter()
   private calls: CallCounts | undefined
   private readonly onWhole: WatchedRequest['onWhole']
+  private readonly onTool: WatchedRequest['onTool']
   /** The response object of the first event. */
   private first: JsonObject | null = null
   private sequence = -1
 
   constructor(request: WatchedRequest) {
     this.onWhole = request.onWhole
+    this.onTool = request.onTool
   }
 
   /** Only the last event ends a response. */
@@ -247,6 +249,9 @@ export class EventWatcher implements StreamWatcher {
     const isAdded = type === 'response.output_item.added'
     if (isAdded && (kind === 'message' || kind === 'reasoning')) return
     this.hasContent = true
+    if (isAdded && this.onTool !== undefined && kind.endsWith(CALL)) {
+      this.onTool(Buffer.from(toolOf(item), 'latin1').toString('utf8'))
+    }
     if (!isAdded) {
       const calls = withItem(this.calls, item)
       if (calls !== undefined) this.addCalls(calls)
@@ -256,8 +261,12 @@ export class EventWatcher implements StreamWatcher {
 }
 
 /** Usage, finish reason, error and model of a whole response. */
-export function replyFacts(body: JsonObject): ReplyFacts {
+export function replyFacts(body: JsonObject, onTool?: WatchedRequest['onTool']): ReplyFacts {
   const { status, error } = body
+  if (onTool !== undefined) {
+    for (const item of arrayOf(body['output']))
+      if (kindOf(item).endsWith(CALL)) onTool(toolOf(objectOf(item)))
+  }
   const usage = usageIn(body)
   const calls = callsOf(body['output'])
   if (calls !== undefined) usage.calls = calls
@@ -277,6 +286,13 @@ export function replyFacts(body: JsonObject): ReplyFacts {
     model: nameOf(body),
     tier: stringOf(body['service_tier']) ?? null,
   }
+}
+
+const CALL = '_call'
+
+/** The name of the tool that an item calls; of the provider's own tools, their type. */
+function toolOf(item: JsonObject): string {
+  return stringOf(item['name']) ?? kindOf(item).slice(0, -CALL.length)
 }
 
 function isCall(kind: string): boolean {

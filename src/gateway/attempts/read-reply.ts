@@ -83,7 +83,8 @@ export function openReplyStream(
     const onWhole = (reply: JsonObject): void => {
       if (!stream.readsOutline) keep?.(reply)
     }
-    const watcher = upstreamCodec.newWatcher({ includeUsage, onWhole })
+    const onTool = exchange.calledTools?.note
+    const watcher = upstreamCodec.newWatcher({ includeUsage, onWhole, onTool })
     const stream = new PassthroughStream(
       watcher,
       keep === undefined ? undefined : MAX_STORED_BYTES,
@@ -138,7 +139,8 @@ function translationOf(
   const { encodedBody, next } = outgoing
   const seed = seedOf(exchange, call, target)
   const mayOmitCall = encodedBody !== null && upstreamCodec.mayOmitCall?.(encodedBody, request) === true
-  return { upstreamCodec, clientCodec, request, seed, mayPause: next !== null, mayOmitCall }
+  const onTool = exchange.calledTools?.note
+  return { upstreamCodec, clientCodec, request, seed, mayPause: next !== null, mayOmitCall, onTool }
 }
 
 function formOf({ endpoint }: Call): StreamForm {
@@ -212,7 +214,7 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   if (parsed === null) return refused(strayReply(NOT_JSON, text.slice(0, MAX_ERROR_BYTES)))
   const { replyFacts } = target.upstreamCodec
   if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
-    const watcher = replyFacts(body)
+    const watcher = replyFacts(body, of.exchange.calledTools?.note)
     if (watcher.error === null) {
       keeper(call, target)?.(body)
       call.capture?.body(body, target.upstreamCodec, call.request)
@@ -347,14 +349,15 @@ function outlined(
   bytes: Buffer,
   scan: ReplyScan,
   { target }: UnreadReply,
-  { prepared: { call } }: ReplyOf,
+  { prepared: { call }, exchange }: ReplyOf,
 ): ReadReply {
   const outline = scan.isComplete ? parseLatin1(scan.outline) : null
   if (outline === null && scan.excess === null) {
     return refused(strayReply(NOT_JSON, bytes.toString('utf8', 0, MAX_ERROR_BYTES)))
   }
   const error = tooComplex('reply', scan.excess ?? '')
-  const watcher = outline === null ? null : (target.upstreamCodec.replyFacts?.(outline) ?? null)
+  const watcher =
+    outline === null ? null : (target.upstreamCodec.replyFacts?.(outline, exchange.calledTools?.note) ?? null)
   if (watcher === null) return refused(error)
   const { usage, outputSize: read } = watcher
   const size = { bytes: read.bytes + scan.omittedText, calls: read.calls }

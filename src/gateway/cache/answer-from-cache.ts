@@ -424,13 +424,13 @@ function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): R
     model: request.model,
   }
   if (stored.origin !== null) seed.origin = stored.origin
-  return { clientCodec, request, seed }
+  return { clientCodec, request, seed, onTool: x.calledTools?.note }
 }
 
 /** A complete reply for the client, whole or as all events of a stream; null if it cannot be encoded. */
 function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | null {
   const { call, route, use } = keyed
-  const { clientCodec, request, seed } = clientOf(keyed, stored)
+  const { clientCodec, request, seed, onTool } = clientOf(keyed, stored)
   const { vectors, task = null } = stored
   const other = vectors ?? task
   if (other !== null) {
@@ -443,7 +443,7 @@ function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | 
     return { kind: 'whole', body, bytes: Buffer.byteLength(body), stream: false }
   }
   const { upstreamCodec } = route.candidates[0].target
-  const options = { upstreamCodec, clientCodec, request, seed }
+  const options = { upstreamCodec, clientCodec, request, seed, onTool }
   const whole = new SingleWholeReply(options, request.stream)
   for (const event of stored.events) whole.event(event)
   const result = whole.encode()

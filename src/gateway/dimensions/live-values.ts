@@ -9,12 +9,14 @@ import { GatewayError } from '../../errors.js'
 import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import {
+  byName,
   WRITTEN_AFTER_MS,
   type ValueName,
   type ValueState,
   type ValueUse,
 } from '../../store/dimension-values.js'
 import type { Store } from '../../store/store.js'
+import type { CalledTools } from './called-tools.js'
 import { valueDigest } from '../../store/value-digest.js'
 
 /** The dimension with routes of its own in the admin API. */
@@ -43,6 +45,8 @@ interface Use {
   inputTokens: number
   outputTokens: number
   costNanoUsd: number
+  /** By tool; null for none. */
+  tools: Map<string, number> | null
   atMs: number
   isPending: boolean
 }
@@ -198,8 +202,10 @@ export class LiveValues {
   used(
     identity: Pick<Identity, 'accountId' | 'dimensions'>,
     { usage, costNanoUsd, source }: Pick<LedgerEntry, 'usage' | 'costNanoUsd' | 'source'>,
+    tools: CalledTools | null = null,
   ): void {
-    const uses = source === 'none' ? null : this.usesOf(identity)
+    const calls = tools?.calls ?? null
+    const uses = source === 'none' && calls === null ? null : this.usesOf(identity)
     if (uses === null) return
     const { input = 0, output = 0 } = usage
     const nowMs = this.nowMs()
@@ -207,6 +213,7 @@ export class LiveValues {
       use.inputTokens += input
       use.outputTokens += output
       use.costNanoUsd += costNanoUsd ?? 0
+      if (calls !== null && use.name.dimension === RUN) addCalls(use, calls)
       this.note(use, nowMs)
     }
   }
@@ -234,13 +241,17 @@ export class LiveValues {
       await this.store.dimensionValues.add(written)
     } catch {
       // Limits and the ledger do not depend on these counts.
-      for (const [at, { requests, inputTokens, outputTokens, costNanoUsd, atMs }] of written.entries()) {
+      for (const [
+        at,
+        { requests, inputTokens, outputTokens, costNanoUsd, tools, atMs },
+      ] of written.entries()) {
         const use = uses[at]
         if (use === undefined || this.pending.length >= MAX_PENDING) break
         use.requests += requests
         use.inputTokens += inputTokens
         use.outputTokens += outputTokens
         use.costNanoUsd += costNanoUsd
+        addCalls(use, new Map(tools?.map(({ name, calls }) => [name, calls])))
         this.note(use, Math.max(atMs, use.atMs))
       }
     }
@@ -285,7 +296,7 @@ export class LiveValues {
     const known = this.uses.get(text)
     if (known?.keepMs === keepMs) return known
     const counts = { requests: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }
-    const use = { name, keepMs, ...counts, atMs: 0, isPending: false }
+    const use = { name, keepMs, ...counts, tools: null, atMs: 0, isPending: false }
     this.uses.set(text, use)
     return use
   }
@@ -372,13 +383,21 @@ function withDimensions(identity: Identity, combination: Combination): Identity 
   return own
 }
 
+function addCalls(use: Use, calls: ReadonlyMap<string, number>): void {
+  if (calls.size === 0) return
+  const tools = (use.tools ??= new Map<string, number>())
+  for (const [tool, count] of calls) tools.set(tool, (tools.get(tool) ?? 0) + count)
+}
+
 /** What was used, which the store gets. */
 function takeFrom(use: Use): ValueUse {
   const { name, keepMs, requests, inputTokens, outputTokens, costNanoUsd, atMs } = use
+  const tools = use.tools === null ? [] : byName(use.tools)
   use.requests = 0
   use.inputTokens = 0
   use.outputTokens = 0
   use.costNanoUsd = 0
+  use.tools = null
   use.isPending = false
-  return { ...name, keepMs, requests, inputTokens, outputTokens, costNanoUsd, atMs }
+  return { ...name, keepMs, requests, inputTokens, outputTokens, costNanoUsd, tools, atMs }
 }

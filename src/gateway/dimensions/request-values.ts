@@ -8,6 +8,7 @@ import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Store } from '../../store/store.js'
 import type { Exchange } from '../client-exchange.js'
 import type { UnreadLine, UnreadRequest } from '../phases/read-values.js'
+import type { CalledTools } from './called-tools.js'
 import type { LiveValues, RunningRuns } from './live-values.js'
 
 interface Loaded {
@@ -75,8 +76,9 @@ export class RequestValues {
   used(
     identity: Pick<Identity, 'accountId' | 'dimensions'>,
     entry: Pick<LedgerEntry, 'usage' | 'costNanoUsd' | 'source'>,
+    tools: CalledTools | null = null,
   ): void {
-    if (identity.dimensions !== undefined) this.loaded?.live.used(identity, entry)
+    if (identity.dimensions !== undefined) this.loaded?.live.used(identity, entry, tools)
   }
 
   /** Writes what waits. */

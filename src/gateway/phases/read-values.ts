@@ -5,7 +5,8 @@ import type { JsonObject } from '../../base/json.js'
 import type { Config } from '../../config/config.js'
 import type { DimensionConfig } from '../../config/schema/dimensions-schema.js'
 import type { Exchange } from '../client-exchange.js'
-import type { LiveValues } from '../dimensions/live-values.js'
+import { CalledTools } from '../dimensions/called-tools.js'
+import type { LiveValues, RunOfRequest } from '../dimensions/live-values.js'
 import { readDimensions } from '../dimensions/read-dimensions.js'
 import type { Results } from './phase-results.js'
 
@@ -19,7 +20,7 @@ export interface UnreadRequest {
 }
 
 /** What is read of an exchange, which gets the run. */
-interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'batch' | 'run'> {
+interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'batch' | 'run' | 'calledTools'> {
   readonly req: Pick<Exchange['req'], 'headers'>
   readonly cancellation: Pick<Exchange['cancellation'], 'check'>
   readonly generation: { readonly snapshot: { readonly config: Pick<Config, 'dimensions'> } }
@@ -53,7 +54,11 @@ export function readValues(
     return hasLines !== true || places.every(({ kind }) => kind !== 'body')
   }
   const found = readDimensions(dimensions, { headers, body, claims: identity.claims, refusesMissing })
-  const own = distinguish(identity, found, { values, begun: (run) => void (x.run = run) })
+  const begun = (run: RunOfRequest): void => {
+    x.run = run
+    x.calledTools = new CalledTools()
+  }
+  const own = distinguish(identity, found, { values, begun })
   if (!(own instanceof Promise)) return known(own, results)
   return own.then((distinguished) => {
     x.cancellation.check()

@@ -153,7 +153,7 @@ export class Settlement {
       })
     }
     const identity = results.authenticated?.identity
-    if (identity !== undefined) services.values.used(identity, entry)
+    if (identity !== undefined) services.values.used(identity, entry, x.calledTools)
     // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
     // store.
     if (x.limitReservation === null) return services.ledgerWriter.settle(entry)

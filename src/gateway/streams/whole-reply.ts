@@ -86,12 +86,14 @@ export class SingleWholeReply implements WholeReply, EventSink {
   /** The events that the guard has not judged, and their size. */
   private unjudged: ChatEvent[] = []
   private readonly received = new OutputMeter()
+  private readonly onTool: TranslationOptions['onTool']
 
   /** `isStreamed`: the client gets the events of a stream. */
   constructor(options: TranslationOptions, isStreamed: boolean) {
     const { upstreamCodec, clientCodec, request, seed } = options
     const { mayPause = false, mayOmitCall = false, guard = null } = options
     this.guard = guard
+    this.onTool = options.onTool
     this.upstreamCodec = upstreamCodec
     this.clientCodec = clientCodec
     this.request = request
@@ -140,6 +142,7 @@ export class SingleWholeReply implements WholeReply, EventSink {
 
   event(event: ChatEvent): void {
     this.size += sizeOf(event)
+    if (event.type === 'tool-start') this.onTool?.(event.name)
     // The usage counts although the reply is refused.
     if (this.size > MAX_SIZE && event.type !== 'usage') {
       const error = tooComplex('reply', `more than ${MAX_SIZE} characters`)
@@ -303,8 +306,11 @@ class PendingChoice {
   /** The counts of this attempt. */
   usage: Usage = {}
 
+  private readonly onTool: TranslationOptions['onTool']
+
   /** `earlierUsage`: the counts of the previous attempt, which is billed too. */
-  constructor(earlierUsage: Usage) {
+  constructor(earlierUsage: Usage, onTool: TranslationOptions['onTool']) {
+    this.onTool = onTool
     this.grammar = new Grammar({
       event: (event) => this.take(event.type === 'usage' ? this.counted(event, earlierUsage) : event),
     })
@@ -314,6 +320,7 @@ class PendingChoice {
     if (event.type === 'error' && event.retrySame === true) this.repeatCause = event.error.kind
     else if (event.type === 'finish' && event.retrySame === true) this.repeatCause = 'upstream_failed'
     else this.content ||= isContent(event)
+    if (event.type === 'tool-start') this.onTool?.(event.name)
     this.fold.event(event)
     this.events.push(event)
   }
@@ -362,6 +369,7 @@ export class WholeChoices implements WholeReply {
   private mayRepeat: boolean
   /** Undefined if nothing judges the choices. */
   private readonly judges: ChoiceJudge | undefined
+  private readonly onTool: TranslationOptions['onTool']
   private blocked: ReplyResult['blocked']
 
   get usage(): Usage {
@@ -369,11 +377,12 @@ export class WholeChoices implements WholeReply {
   }
 
   private constructor(
-    { clientCodec, request, seed, mayPause = false }: TranslationOptions,
+    { clientCodec, request, seed, mayPause = false, onTool }: TranslationOptions,
     decoderFor: Decoding,
     judges: ChoiceJudge | undefined,
   ) {
     this.judges = judges
+    this.onTool = onTool
     this.clientCodec = clientCodec
     this.request = request
     this.seed = seed
@@ -437,7 +446,7 @@ export class WholeChoices implements WholeReply {
   private next(): ChoicesDecoder {
     const earlierUsage = this.candidates[0]?.usage ?? {}
     const { candidates = 1 } = this.request
-    this.candidates = Array.from({ length: candidates }, () => new PendingChoice(earlierUsage))
+    this.candidates = Array.from({ length: candidates }, () => new PendingChoice(earlierUsage, this.onTool))
     return this.decoderFor(this.candidates.map(({ grammar }) => grammar))
   }
 
@@ -467,7 +476,7 @@ export class WholeChoices implements WholeReply {
       if (violatesSchema(reply, request)) losses.drop('response_format.json_schema')
     }
     const [first] = complete
-    const { fold, grammar } = candidates[first?.index ?? 0] ?? new PendingChoice({})
+    const { fold, grammar } = candidates[first?.index ?? 0] ?? new PendingChoice({}, undefined)
     const { blocked } = this
     return replyResultOf({ fold, breach: grammar.breach, losses, blocked }, () => {
       if (request.stream) return sizedText(this.stream(complete))

@@ -8,7 +8,7 @@
  */
 import type { Account, ApiKey, User } from '../../accounts/account.js'
 import type { AdminToken } from '../admin-tokens.js'
-import type { StoredValue } from '../dimension-values.js'
+import type { StoredValue, ToolCalls } from '../dimension-values.js'
 import { accountPages, everyAccount, keyPages, userPages } from '../list-all.js'
 import { removeEndedKeys } from '../remove-ended-keys.js'
 import type { Store } from '../store.js'
@@ -126,11 +126,17 @@ async function copyValue({ dimensionValues }: Store, value: StoredValue): Promis
     return value[count] - (there?.[count] ?? 0)
   }
   const none = { requests: 0, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }
+  const known = new Map(there?.tools.map(({ name, calls }) => [name, calls]))
+  const tools = value.tools.flatMap(({ name, calls }): ToolCalls[] => {
+    const further = calls - (known.get(name) ?? 0)
+    return further > 0 ? [{ name, calls: further }] : []
+  })
   const counts = {
     requests: more('requests'),
     inputTokens: more('inputTokens'),
     outputTokens: more('outputTokens'),
     costNanoUsd: more('costNanoUsd'),
+    tools,
   }
   const times = [firstAtMs, lastAtMs].filter((ms) => ms !== null)
   const uses = times.map((atMs, at) => {

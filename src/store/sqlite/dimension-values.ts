@@ -1,12 +1,15 @@
 /** The values of dimensions in SQLite: a row each; the table `sizes` counts those of an account. */
-import type {
-  DimensionValues,
-  StoredValue,
-  ValueBounds,
-  ValueName,
-  ValueRecord,
-  ValueState,
-  ValueUse,
+import { objectOf } from '../../base/json.js'
+import {
+  addedTools,
+  type DimensionValues,
+  type StoredValue,
+  type ToolCalls,
+  type ValueBounds,
+  type ValueName,
+  type ValueRecord,
+  type ValueState,
+  type ValueUse,
 } from '../dimension-values.js'
 import { valueDigest } from '../value-digest.js'
 import { numberIn, textIn, type Row } from './driver.js'
@@ -23,6 +26,7 @@ const ADD = `UPDATE dimension_values SET requests = requests + ?, input_tokens =
   ${OF}`
 const END = `UPDATE dimension_values SET ended_at_ms = coalesce(ended_at_ms, ?), expires_at_ms = max(expires_at_ms, ?) WHERE
   ${OF}`
+const SET_TOOLS = `UPDATE dimension_values SET tools = ? WHERE ${OF}`
 const DELETE_EXPIRED = `DELETE FROM dimension_values WHERE rowid IN
   (SELECT rowid FROM dimension_values WHERE expires_at_ms <= ? LIMIT ${BATCH})`
 const DELETE_EXPIRED_OF = `DELETE FROM dimension_values WHERE rowid IN
@@ -114,10 +118,19 @@ export class SqliteDimensionValues implements DimensionValues {
 
   private addOne(use: ValueUse): void {
     const { accountId, dimension, value, keepMs, atMs, requests } = use
-    const { inputTokens, outputTokens, costNanoUsd } = use
+    const { inputTokens, outputTokens, costNanoUsd, tools = [] } = use
     const name = [accountId, dimension, value]
+    if (tools.length > 0) this.addTools(use, tools)
     const times = [requests, atMs, atMs, atMs, atMs + keepMs]
     this.engine.prepare(ADD).run(requests, inputTokens, outputTokens, costNanoUsd, ...times, ...name)
+  }
+
+  private addTools(name: ValueName, tools: readonly ToolCalls[]): void {
+    const row = this.row(name)
+    if (row === undefined) return
+    const text = JSON.stringify(addedTools(toolsIn(row), tools))
+    const { accountId, dimension, value } = name
+    this.engine.prepare(SET_TOOLS).run(text, accountId, dimension, value)
   }
 
   private row({ accountId, dimension, value }: ValueName): Row | undefined {
@@ -142,10 +155,19 @@ function recordIn(row: Row): ValueRecord {
     inputTokens: numberIn(row, 'input_tokens'),
     outputTokens: numberIn(row, 'output_tokens'),
     costNanoUsd: numberIn(row, 'cost_nano_usd'),
+    tools: toolsIn(row),
     firstAtMs: timeIn(row, 'first_at_ms'),
     lastAtMs: timeIn(row, 'last_at_ms'),
     endedAtMs: timeIn(row, 'ended_at_ms'),
   }
+}
+
+function toolsIn({ tools }: Row): ToolCalls[] {
+  const found: unknown = typeof tools === 'string' ? JSON.parse(tools) : []
+  return (Array.isArray(found) ? found : []).flatMap((each: unknown): ToolCalls[] => {
+    const { name, calls } = objectOf(each)
+    return typeof name === 'string' && typeof calls === 'number' ? [{ name, calls }] : []
+  })
 }
 
 function timeIn(row: Row, name: string): number | null {

@@ -26,7 +26,10 @@ void t.test('a run is seen and stopped', { skip: SKIP }, async (t) => {
         'content-type': 'application/json',
         'x-run-id': 'shop/main 17',
       },
-      body: JSON.stringify({ model: 'gpt-5.4-mini', messages: [{ role: 'user', content: 'Hi' }] }),
+      body: JSON.stringify({
+        ...{ model: 'gpt-5.4-mini', messages: [{ role: 'user', content: 'Hi' }], tool_choice: 'required' },
+        tools: [{ type: 'function', function: { name: 'read_file' } }],
+      }),
     })
     await reply.clone().text()
     return reply
@@ -41,6 +44,7 @@ void t.test('a run is seen and stopped', { skip: SKIP }, async (t) => {
   await page.getByRole('heading', { name: 'Run shop/main 17', level: 1 }).waitFor()
   await page.getByRole('heading', { name: 'Limits' }).waitFor()
   t.match(await page.locator('main').innerText(), /State\s+live[^]+\$1\.00 used[^]+1 of 3 used · 2 left/)
+  t.match(await page.locator('main').innerText(), /Tools[^]+read_file\s+1/)
   t.strictSame(await violations(page), [], 'axe')
   await page.getByRole('button', { name: 'Stop run' }).click()
   const dialog = page.getByRole('alertdialog', { name: 'Stop run shop/main 17?' })

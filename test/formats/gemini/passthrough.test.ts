@@ -10,7 +10,7 @@ import { edits, GeminiWatcher, replyFacts } from '../../../src/formats/gemini/pa
 
 /** The data of a frame as the framer of passing streams delivers it: bytes decoded as Latin-1. */
 function fed(...chunks: readonly unknown[]): { watcher: GeminiWatcher; passes: boolean[] } {
-  const watcher = new GeminiWatcher()
+  const watcher = new GeminiWatcher({ includeUsage: true })
   const passes = chunks.map((chunk) => {
     const data = typeof chunk === 'string' ? chunk : JSON.stringify(chunk)
     return watcher.frame('', Buffer.from(data).toString('latin1'))

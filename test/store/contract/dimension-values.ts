@@ -1,6 +1,7 @@
 /** The tests of every engine for the values of dimensions. */
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
+import { MAX_TOOLS, OTHER_TOOL } from '../../../src/store/dimension-values.js'
 import { valueDigest } from '../../../src/store/value-digest.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
@@ -32,14 +33,38 @@ export async function dimensionValues(t: Test, newUrl: NewUrl): Promise<void> {
   const use = { ...name('a b'), keepMs: HOUR, requests: 1, inputTokens: 0, outputTokens: 0, costNanoUsd: 0 }
   await values.add([
     { ...use, atMs: nowMs + 5 },
-    { ...use, requests: 0, inputTokens: 10, outputTokens: 5, costNanoUsd: 7_000, atMs: nowMs + 9 },
+    {
+      ...{ ...use, requests: 0, inputTokens: 10, outputTokens: 5, costNanoUsd: 7_000, atMs: nowMs + 9 },
+      tools: [
+        { name: '__proto__', calls: 1 },
+        { name: 'Read file', calls: 2 },
+      ],
+    },
     { ...use, ...name('x', 'acc_bob'), atMs: nowMs },
   ])
-  await other.dimensionValues.add([{ ...use, costNanoUsd: 1, atMs: nowMs + 2 }])
+  const more = [{ name: 'Read file', calls: 3 }]
+  await other.dimensionValues.add([{ ...use, costNanoUsd: 1, tools: more, atMs: nowMs + 2 }])
+  const tools = [
+    { name: 'Read file', calls: 5 },
+    { name: '__proto__', calls: 1 },
+  ]
   t.same(await other.dimensionValues.find(name('a b'), nowMs), {
-    ...{ requests: 2, inputTokens: 10, outputTokens: 5, costNanoUsd: 7_001 },
+    ...{ requests: 2, inputTokens: 10, outputTokens: 5, costNanoUsd: 7_001, tools },
     ...{ firstAtMs: nowMs + 2, lastAtMs: nowMs + 9, endedAtMs: null },
   })
+
+  const many = Array.from({ length: MAX_TOOLS + 8 }, (_, at) => ({ name: `tool ${at}`, calls: 1 }))
+  for (let twice = 0; twice < 2; twice += 1) {
+    await values.add([{ ...use, requests: 0, tools: many, atMs: nowMs + 3 }])
+  }
+  const told = (await values.find(name('a b'), nowMs))?.tools ?? []
+  t.equal(told.length, MAX_TOOLS + 1, 'names have a maximum')
+  t.equal(
+    told.reduce((sum, { calls }) => sum + calls, 0),
+    6 + 2 * many.length,
+    'calls of others count',
+  )
+  t.equal(told.find((tool) => tool.name === OTHER_TOOL)?.calls, 20)
 
   const ended = await values.end(name('a b'), HOUR, nowMs + 20)
   t.match(ended, { requests: 2, endedAtMs: nowMs + 20 })

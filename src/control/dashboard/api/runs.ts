@@ -4,7 +4,7 @@ import { GatewayError } from '../../../errors.js'
 import { WRITTEN_AFTER_MS, type ValueRecord } from '../../../store/dimension-values.js'
 import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
-import { endRun, isRun, isUnused, limitsOfRun, runDimension, runName } from '../../runs.js'
+import { endRun, isRun, isUnused, limitsOfRun, mostCalled, runDimension, runName } from '../../runs.js'
 import * as schema from '../schema/schema.js'
 import type { Services } from '../../services.js'
 import type { AccountSession } from '../../sign-in/sessions.js'
@@ -65,11 +65,12 @@ async function replyOf(
   record: ValueRecord,
 ): Promise<Reply> {
   const { account } = session
-  const { requests, inputTokens, outputTokens, costNanoUsd } = record
+  const { requests, inputTokens, outputTokens, costNanoUsd, tools } = record
   const { firstAtMs, lastAtMs, endedAtMs } = record
   const json: schema.Sent<typeof schema.runReply> = {
     ...{ account: account.name, run, state: endedAtMs === null ? 'live' : 'ended' },
     ...{ requests, inputTokens, outputTokens, costNanoUsd, firstAtMs, lastAtMs, endedAtMs },
+    tools: mostCalled(tools),
     limits: await limitsOfRun(store, snapshot().config, account, run),
     mayEnd: (await permissionIn(store, session, 'change limits')) === 'yes',
   }

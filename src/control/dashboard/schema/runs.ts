@@ -19,6 +19,9 @@ export const limitLeft = z.strictObject({
   remaining: z.number(),
 })
 
+/** A tool, and how often the model called it. */
+export const toolCalls = z.strictObject({ name: z.string(), calls: count })
+
 /** A run, what it has used, and what is left of its limits. */
 export const runReply = z.strictObject({
   /** The name of its account. */
@@ -30,6 +33,8 @@ export const runReply = z.strictObject({
   inputTokens: count,
   outputTokens: count,
   costNanoUsd: nanoUsdSum,
+  /** Those that the model called most first; the first 32 that it called have names. */
+  tools: z.array(toolCalls),
   limits: z.array(limitLeft),
   firstAtMs: timeMs.nullable(),
   lastAtMs: timeMs.nullable(),

@@ -1,4 +1,4 @@
-/** A run, a value of the dimension `run`: what it has used, what is left of its limits, its requests. */
+/** A run, a value of the dimension `run`: what it has used, what is left of it, its tools, its requests. */
 import type { RunReply } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { change } from '../api/endpoints.js'
@@ -30,7 +30,7 @@ export function RunPage() {
   return (
     <Page
       title={run === '' ? 'Run' : `Run ${run}`}
-      purpose="What the run has used, what is left of its limits, and its requests."
+      purpose="What the run has used, what is left of its limits, its tools and its requests."
       action={
         data?.mayEnd === true && data.state === 'live' ? (
           <Button tone="danger" onClick={() => open((onClose) => <StopRun run={data} onClose={onClose} />)}>
@@ -90,6 +90,7 @@ function Figures({ run }: { readonly run: RunReply }) {
         </Facts>
       </Block>
       <Limits run={run} />
+      <Tools run={run} />
     </>
   )
 }
@@ -100,6 +101,22 @@ function Limits({ run: { limits } }: { readonly run: RunReply }) {
   return (
     <Block title="Limits" note="of this run">
       <NamedLevels levels={limits} />
+    </Block>
+  )
+}
+
+/** Nothing without calls. */
+function Tools({ run: { tools } }: { readonly run: RunReply }) {
+  if (tools.length === 0) return null
+  return (
+    <Block title="Tools" note="that the model called">
+      <Facts>
+        {tools.map(({ name, calls }) => (
+          <Fact key={name} name={name}>
+            <Count value={calls} unit="calls" />
+          </Fact>
+        ))}
+      </Facts>
     </Block>
   )
 }

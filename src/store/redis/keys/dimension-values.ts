@@ -2,14 +2,18 @@
  * The values of dimensions in Redis: for each a hash of its counts, and for each dimension of an account the
  * values by the time until which they are kept. Both are in the slot of the account.
  */
-import type {
-  DimensionValues,
-  StoredValue,
-  ValueBounds,
-  ValueName,
-  ValueRecord,
-  ValueState,
-  ValueUse,
+import { objectOf } from '../../../base/json.js'
+import {
+  byName,
+  MAX_TOOLS,
+  OTHER_TOOL,
+  type DimensionValues,
+  type StoredValue,
+  type ValueBounds,
+  type ValueName,
+  type ValueRecord,
+  type ValueState,
+  type ValueUse,
 } from '../../dimension-values.js'
 import { valueDigest } from '../../value-digest.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
@@ -54,7 +58,7 @@ export class RedisDimensionValues implements DimensionValues {
     const [values = '', record = ''] = keysOf(name)
     const [ends, fields] = await Promise.all([
       this.engine.admin.send(what, 'zscore', [values, name.value]),
-      this.engine.admin.send(what, 'hmget', [record, ...FIELDS]),
+      this.engine.admin.send(what, 'hgetall', [record]),
     ])
     return ends === null || Number(ends) <= nowMs ? null : recordIn(fields)
   }
@@ -99,7 +103,7 @@ export class RedisDimensionValues implements DimensionValues {
         found.map(async ([value, untilMs]): Promise<StoredValue> => {
           const own = { ...of, value }
           const [, record = ''] = keysOf(own)
-          return { ...own, ...recordIn(await admin.send(what, 'hmget', [record, ...FIELDS])), untilMs }
+          return { ...own, ...recordIn(await admin.send(what, 'hgetall', [record])), untilMs }
         }),
       )
     }
@@ -112,26 +116,36 @@ export class RedisDimensionValues implements DimensionValues {
   /** Those of one account, whose keys are in one slot. */
   private async addSome(uses: readonly ValueUse[]): Promise<void> {
     const args = uses.flatMap((use) => {
-      const { value, keepMs, atMs, requests, inputTokens, outputTokens, costNanoUsd } = use
-      return [value, Math.floor(atMs), keepMs, requests, inputTokens, outputTokens, costNanoUsd]
+      const { value, keepMs, atMs, requests, inputTokens, outputTokens, costNanoUsd, tools = [] } = use
+      const counts = [requests, inputTokens, outputTokens, costNanoUsd]
+      return [value, Math.floor(atMs), keepMs, ...counts, tools.length === 0 ? '' : JSON.stringify(tools)]
     })
+    args.push(MAX_TOOLS, TOOL, OTHER_TOOL)
     await this.engine.admin.run('counting the use of values', ADD, { keys: uses.flatMap(keysOf), args })
   }
 }
 
-/** In the order of `recordIn`. */
-const FIELDS = ['requests', 'input', 'output', 'cost', 'first', 'last', 'ended']
+/** The names of fields with the calls of a tool begin so. */
+const TOOL = 'tool:'
 
-function recordIn(fields: unknown): ValueRecord {
-  const [requests, input, output, cost, first, last, ended] = listOf(fields)
+/** The record in a hash: fields and values by turns from a script, an object from a command. */
+function recordIn(hash: unknown): ValueRecord {
+  const texts = (Array.isArray(hash) ? hash : Object.entries(objectOf(hash)).flat()).map(String)
+  const fields = new Map<string, string>()
+  for (let at = 0; at + 1 < texts.length; at += 2) fields.set(texts[at] ?? '', texts[at + 1] ?? '')
+  const tools = [...fields].flatMap(([name, calls]): [string, number][] =>
+    name.startsWith(TOOL) ? [[name.slice(TOOL.length), Number(calls)]] : [],
+  )
+  const count = (name: string): number => Number(fields.get(name) ?? 0)
   return {
-    requests: Number(requests ?? 0),
-    inputTokens: Number(input ?? 0),
-    outputTokens: Number(output ?? 0),
-    costNanoUsd: Number(cost ?? 0),
-    firstAtMs: timeOf(first),
-    lastAtMs: timeOf(last),
-    endedAtMs: timeOf(ended),
+    requests: count('requests'),
+    inputTokens: count('input'),
+    outputTokens: count('output'),
+    costNanoUsd: count('cost'),
+    tools: byName(tools),
+    firstAtMs: timeOf(fields.get('first')),
+    lastAtMs: timeOf(fields.get('last')),
+    endedAtMs: timeOf(fields.get('ended')),
   }
 }
 

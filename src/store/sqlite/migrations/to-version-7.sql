@@ -160,6 +160,7 @@ CREATE TABLE dimension_values (
   input_tokens INTEGER NOT NULL DEFAULT 0,
   output_tokens INTEGER NOT NULL DEFAULT 0,
   cost_nano_usd INTEGER NOT NULL DEFAULT 0,
+  tools TEXT,
   first_at_ms REAL,
   last_at_ms REAL,
   ended_at_ms REAL,

@@ -10,4 +10,4 @@ end
 redis.call('PEXPIRE', KEYS[2], string.format('%.0f', 2 * keep))
 if redis.call('PTTL', KEYS[1]) < 1.5 * keep then redis.call('PEXPIRE', KEYS[1], string.format('%.0f', 2 * keep)) end
 redis.call('PUBLISH', ARGV[4], ARGV[5])
-return redis.call('HMGET', KEYS[2], 'requests', 'input', 'output', 'cost', 'first', 'last', 'ended')
+return redis.call('HGETALL', KEYS[2])
