@@ -414,19 +414,35 @@ function linesOf({ lines }: TestGateway, method: 'GET' | 'POST', status: number)
   return lines.filter((line) => line['method'] === method && line['status'] === status).length
 }
 
-/** A proxy that cuts its first connection in the middle of a reply. */
-async function cutter(t: Test, { port }: TestGateway): Promise<string> {
+/** Where a connection is cut: in the chunk with this text, which the client gets or not. */
+interface Cut {
+  readonly at: string
+  /** The chunks with the text before that one. */
+  readonly after: number
+  readonly isDelivered: boolean
+}
+
+/** The phases of a turn. The first reply of a connection is that of the prewarm. */
+const CUTS: Readonly<Record<string, Cut>> = {
+  'before the first event': { at: '"type":"response.created"', after: 1, isDelivered: false },
+  'in the middle of a reply': { at: '"type":"response.output_item.added"', after: 0, isDelivered: false },
+  'after a call of a tool': { at: '"type":"response.completed"', after: 1, isDelivered: true },
+}
+
+/** A proxy that cuts its first connection. */
+async function cutter(t: Test, { port }: TestGateway, { at, after, isDelivered }: Cut): Promise<string> {
   let hasCut = false
+  let seen = 0
   const proxy = createServer((client) => {
     const upstream = openConnection(port, '127.0.0.1')
     client.pipe(upstream)
     upstream.on('data', (chunk: Buffer) => {
-      if (hasCut || !chunk.includes('response.output_item.added')) {
-        client.write(chunk)
-        return
-      }
-      hasCut = true
-      client.destroy()
+      const isHere = !hasCut && chunk.includes(at)
+      if (isHere) seen += 1
+      hasCut ||= isHere && seen > after
+      if (!isHere || !hasCut) client.write(chunk)
+      else if (isDelivered) client.end(chunk)
+      else client.destroy()
     })
     for (const [one, other] of [
       [client, upstream],
@@ -464,15 +480,26 @@ void t.test('Codex over WebSocket', skip, async (t) => {
     const added = (await rowsOf(gateway)).length - entries.length
     t.equal(linesOf(gateway, 'POST', 200) - turns, added + 1, `${model}: the first turn only warms up`)
   }
-  const before = linesOf(gateway, 'GET', 101)
-  const cut = await run(bin, codex, {
-    ...asked,
-    origin: await cutter(t, gateway),
-    model: MODELS.anthropic,
-    prompt: 'Say hello.',
-  })
-  t.match(cut.output, /emulated reply/, 'after a cut connection')
-  t.ok(linesOf(gateway, 'GET', 101) - before > 1, 'on another one')
+  for (const model of Object.values(MODELS)) {
+    for (const [phase, cut] of Object.entries(CUTS)) {
+      const before = { sockets: linesOf(gateway, 'GET', 101), entries: (await rowsOf(gateway)).length }
+      const { output } = await run(bin, codex, {
+        ...asked,
+        origin: await cutter(t, gateway, cut),
+        ...{ model, prompt: `Use the ${codex.tool} tool now.` },
+      })
+      t.match(output, /returned/, `${model}: cut ${phase}`)
+      t.ok(linesOf(gateway, 'GET', 101) - before.sockets > 1, 'goes on over another connection')
+      const rows = (await rowsOf(gateway)).slice(before.entries)
+      const ids = new Set(rows.map(({ requestId }) => requestId))
+      t.equal(ids.size, rows.length, 'each turn has one entry')
+      const repeated = rows.filter(({ outcome }) => outcome === 'client_gone').length
+      t.equal(rows.length - repeated, 2, `two turns in all: ${rows.map(({ outcome }) => outcome).join(' ')}`)
+      show(
+        `Codex, ${model}, cut ${phase}: ${rows.map(({ outcome, costNanoUsd }) => `${outcome} ${String(costNanoUsd)}`).join(', ')}`,
+      )
+    }
+  }
   const other = await startGateway(t, { more: 'responses: { websocket: false }' })
   const overHttp = { ...asked, origin: other.origin, secret: other.secret }
   const fallback = await run(bin, codex, { ...overHttp, model: MODELS.anthropic, prompt: 'Say hello.' })
