@@ -33,7 +33,7 @@ const dimension = z.strictObject({
     .min(1)
     .max(MAX_PLACES)
     .describe(
-      'The places that may have the value; the first place that is present counts. `header:NAME`, which does not reach the upstream; `body:PATH`, a text or number in the body, with dots between names; `claim:PATH` of the token of a workload.',
+      'The places that may have the value; the first place that is present counts. `header:NAME`, which does not reach the upstream; `body:PATH`, a text or number in the body, with dots between names; `claim:PATH` of the token of a workload. A name may have dots itself, as in `claim:https://example.com/run`.',
     ),
   required: z
     .boolean()

@@ -57,6 +57,23 @@ function valueAt(name: string, places: readonly DimensionPlace[], sources: Dimen
   return null
 }
 
+/**
+ * The member at the path; undefined if there is none. Names of claims may have dots, such as those of
+ * Kubernetes and the URLs that Auth0 demands: names that are not found are tried together.
+ */
+function memberAt(value: unknown, path: readonly string[]): unknown {
+  if (path.length === 0) return value
+  if (!isObject(value)) return undefined
+  let name = ''
+  for (const [at, part] of path.entries()) {
+    name = at === 0 ? part : `${name}.${part}`
+    if (!Object.hasOwn(value, name)) continue
+    const found = memberAt(value[name], path.slice(at + 1))
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** A text or number; null for nothing, an empty text, and other values. */
 function textAt({ kind, path }: DimensionPlace, { headers, body, claims }: DimensionSources): string | null {
   if (kind === 'header') {
@@ -66,11 +83,7 @@ function textAt({ kind, path }: DimensionPlace, { headers, body, claims }: Dimen
     // Node reads the bytes of a header as Latin-1.
     return ASCII.test(text) ? text : Buffer.from(text, 'latin1').toString('utf8')
   }
-  let value: unknown = kind === 'body' ? body : claims
-  for (const name of path) {
-    value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
-    if (value === undefined) return null
-  }
+  const value = memberAt(kind === 'body' ? body : claims, path)
   if (typeof value === 'number' && Number.isFinite(value)) return String(value)
   return typeof value === 'string' && value !== '' ? value : null
 }
