@@ -7,7 +7,7 @@
 /** Gateways write uses after this time at the latest. */
 export const WRITTEN_AFTER_MS = 20
 
-/** Tools of a value that are told apart; further ones count as `OTHER_TOOL`. */
+/** Tools of a value with counts of their own; further ones count as `OTHER_TOOL`. */
 export const MAX_TOOLS = 32
 export const OTHER_TOOL = 'other'
 

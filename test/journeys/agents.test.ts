@@ -414,7 +414,7 @@ function linesOf({ lines }: TestGateway, method: 'GET' | 'POST', status: number)
   return lines.filter((line) => line['method'] === method && line['status'] === status).length
 }
 
-/** Where a connection is cut: in the chunk with this text, which the client gets or not. */
+/** The place of a cut: the chunk with this text, which the client gets or not. */
 interface Cut {
   readonly at: string
   /** The chunks with the text before that one. */

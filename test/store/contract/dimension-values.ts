@@ -57,14 +57,14 @@ export async function dimensionValues(t: Test, newUrl: NewUrl): Promise<void> {
   for (let twice = 0; twice < 2; twice += 1) {
     await values.add([{ ...use, requests: 0, tools: many, atMs: nowMs + 3 }])
   }
-  const told = (await values.find(name('a b'), nowMs))?.tools ?? []
-  t.equal(told.length, MAX_TOOLS + 1, 'names have a maximum')
+  const found = (await values.find(name('a b'), nowMs))?.tools ?? []
+  t.equal(found.length, MAX_TOOLS + 1, 'names have a maximum')
   t.equal(
-    told.reduce((sum, { calls }) => sum + calls, 0),
+    found.reduce((sum, { calls }) => sum + calls, 0),
     6 + 2 * many.length,
     'calls of others count',
   )
-  t.equal(told.find((tool) => tool.name === OTHER_TOOL)?.calls, 20)
+  t.equal(found.find((tool) => tool.name === OTHER_TOOL)?.calls, 20)
 
   const ended = await values.end(name('a b'), HOUR, nowMs + 20)
   t.match(ended, { requests: 2, endedAtMs: nowMs + 20 })

@@ -1,6 +1,6 @@
 -- Adds the uses of values of dimensions of an account. KEYS: for each those of claim-value.lua. ARGV: for each value, time,
--- time to keep, requests, input tokens, output tokens, cost, calls of tools as JSON or nothing; then the most tools that
--- are told apart, what their fields begin with, and the name of all others.
+-- time to keep, requests, input tokens, output tokens, cost, calls of tools as JSON or nothing; then the most tools with
+-- counts of their own, what their fields begin with, and the name of all others.
 local most, prefix, other = tonumber(ARGV[#ARGV - 2]), ARGV[#ARGV - 1], ARGV[#ARGV]
 local function add_tools(record, text)
   for _, tool in ipairs(cjson.decode(text)) do
