@@ -6,6 +6,7 @@
  */
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { build } from 'esbuild'
+import { steadyObjects } from './steady-objects.mjs'
 import { writeDataFiles } from './write-data-files.mjs'
 
 const ENTRIES = ['main', 'formats/codecs', 'policy/plugin-interface']
@@ -50,6 +51,7 @@ export async function bundle(entries, outdir, more = {}) {
     splitting: true,
     // Fewer bytes to parse, in each process of the suite.
     minifyWhitespace: outdir !== 'dist',
+    plugins: [steadyObjects],
     external: Object.keys(dependencies).filter((name) => !BUNDLED.includes(name)),
     banner: { js: REQUIRE },
     format: 'esm',
