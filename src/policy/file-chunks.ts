@@ -11,20 +11,14 @@ interface ChunkOwner {
   readonly expiresAtMs: number
 }
 
-/** A chunk, and where it is in its file. */
-interface Chunk {
-  readonly place: number
-  readonly sealed: Buffer
-}
-
 /** The place of chunks. */
 export interface Chunks {
   /** Appends a chunk. It survives the end of this process once this resolves. */
   append(of: ChunkOwner, sealed: Buffer): Promise<void>
-  /** The chunks in their order. One that was written in part, when a process ended, is left out. */
-  read(of: ChunkOwner): AsyncIterable<Chunk>
-  /** The chunk at a place; null if there is none. */
+  /** The chunk at a place, from 0; null if there is none, or only a part of one whose process ended. */
   at(of: ChunkOwner, place: number): Promise<Buffer | null>
+  /** The place behind the chunk at a place. */
+  placeAfter(place: number, sealed: Buffer): number
   remove(id: string): Promise<void>
   /** Removes the chunks of files that do not exist; those of the store expire by themselves. */
   sweep(exists: (id: string) => Promise<boolean>): Promise<void>
@@ -60,21 +54,6 @@ export class FolderChunks implements Chunks {
     }
   }
 
-  async *read({ id }: ChunkOwner): AsyncIterable<Chunk> {
-    const file = await this.open(id)
-    if (file === null) return
-    try {
-      for (let place = 0; ;) {
-        const sealed = await chunkAt(file, place)
-        if (sealed === null) return
-        yield { place, sealed }
-        place += LENGTH_BYTES + sealed.length
-      }
-    } finally {
-      await file.close()
-    }
-  }
-
   async at({ id }: ChunkOwner, place: number): Promise<Buffer | null> {
     const file = await this.open(id)
     if (file === null) return null
@@ -83,6 +62,10 @@ export class FolderChunks implements Chunks {
     } finally {
       await file.close()
     }
+  }
+
+  placeAfter(place: number, sealed: Buffer): number {
+    return place + LENGTH_BYTES + sealed.length
   }
 
   remove(id: string): Promise<void> {
@@ -165,17 +148,13 @@ export class StoredChunks implements Chunks {
     }
   }
 
-  async *read(of: ChunkOwner): AsyncIterable<Chunk> {
-    for (let place = 0; ; place += 1) {
-      const sealed = await this.at(of, place)
-      if (sealed === null) return
-      yield { place, sealed }
-    }
-  }
-
   async at({ id }: ChunkOwner, place: number): Promise<Buffer | null> {
     const chunk = await this.records.find('chunk', chunkId(id, place), Date.now())
     return chunk === null ? null : Buffer.from(chunk.value)
+  }
+
+  placeAfter(place: number): number {
+    return place + 1
   }
 
   async remove(id: string): Promise<void> {

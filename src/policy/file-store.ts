@@ -123,31 +123,44 @@ export class FileStore {
     return files.filter(({ purpose, isPartial }) => purpose !== 'work' && !isPartial)
   }
 
-  /** The bytes, in chunks. Rejects if one is damaged. */
+  /** The bytes, in chunks. Rejects if one is damaged, or the file is removed meanwhile. */
   async *read(file: StoredFile): AsyncIterable<Buffer> {
     for await (const { bytes } of this.readChunks(file)) yield bytes
   }
 
-  /** The same, with the place of each chunk. */
-  async *readChunks(file: StoredFile): AsyncIterable<{ readonly place: number; readonly bytes: Buffer }> {
-    const seal = this.sealOf(file.accountId)
-    for await (const { place, sealed } of this.chunks.read(file)) {
-      yield { place, bytes: opened(seal, file, sealed) }
+  /** The same, with the place of each chunk. With `room` each is valid until the next one. */
+  async *readChunks(
+    file: StoredFile,
+    room?: Room,
+  ): AsyncIterable<{ readonly place: number; readonly bytes: Buffer }> {
+    let read = 0
+    for (let place = 0; ;) {
+      const chunk = await this.chunkFrom(file, place, room)
+      if (chunk === null) break
+      read += chunk.bytes.length
+      yield { place, bytes: chunk.bytes }
+      place = chunk.next
     }
+    if (!file.isPartial && read < file.bytes) throw new Error(`${file.id} was removed while it was read`)
   }
 
   /** The chunk at a place of `readChunks`. */
   async chunkAt(file: StoredFile, place: number): Promise<Buffer> {
-    const sealed = await this.chunks.at(file, place)
-    if (sealed === null) throw new Error(`${file.id} has no chunk at ${place}`)
-    return opened(this.sealOf(file.accountId), file, sealed)
+    const chunk = await this.chunkFrom(file, place)
+    if (chunk === null) throw new Error(`${file.id} has no chunk at ${place}`)
+    return chunk.bytes
   }
 
-  /** The lines without their ends. Other work has its turns between them, what the reader does included. */
+  /**
+   * The lines without their ends; each is valid until the next one. Other work has its turns between them,
+   * what the reader does included.
+   */
   async *lines(file: StoredFile): AsyncIterable<Buffer> {
     const pacer = new Pacer()
+    // Each chunk is opened in the same memory: a chunk whose lines take long would outlive minor collections.
+    const chunks = this.readChunks(file, new Room())
     let rest: Buffer[] = []
-    for await (const chunk of this.read(file)) {
+    for await (const { bytes: chunk } of chunks) {
       let begin = 0
       for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, begin)) {
         const last = chunk.subarray(begin, end)
@@ -156,9 +169,22 @@ export class FileStore {
         begin = end + 1
         await pacer.pace()
       }
-      if (begin < chunk.length) rest.push(chunk.subarray(begin))
+      if (begin < chunk.length) rest.push(Buffer.from(chunk.subarray(begin)))
     }
     if (rest.length > 0) yield Buffer.concat(rest)
+  }
+
+  /** The chunk at a place, opened in `room` if there is one, and the next place; null at the end. */
+  private async chunkFrom(
+    file: StoredFile,
+    place: number,
+    room?: Room,
+  ): Promise<{ readonly bytes: Buffer; readonly next: number } | null> {
+    const sealed = await this.chunks.at(file, place)
+    if (sealed === null) return null
+    const bytes = this.sealOf(file.accountId).openBytes(file.id, sealed, room?.of(sealed.length))
+    if (bytes === null) throw new Error(`a chunk of ${file.id} cannot be opened`)
+    return { bytes, next: this.chunks.placeAfter(place, sealed) }
   }
 
   async remove({ id }: Pick<StoredFile, 'id'>): Promise<void> {
@@ -244,10 +270,14 @@ export class FileStore {
   }
 }
 
-function opened(seal: Seal, { id }: StoredFile, sealed: Buffer): Buffer {
-  const bytes = seal.openBytes(id, sealed)
-  if (bytes === null) throw new Error(`a chunk of ${id} cannot be opened`)
-  return bytes
+/** Memory that is used again; it grows to the longest chunk. */
+class Room {
+  private bytes = Buffer.alloc(0)
+
+  of(length: number): Buffer {
+    if (this.bytes.length < length) this.bytes = Buffer.allocUnsafeSlow(length)
+    return this.bytes
+  }
 }
 
 function noRoom(limits: string): GatewayError {
@@ -273,7 +303,8 @@ export class FileWriter {
   private readonly store: FileStore
   private readonly partial: StoredFile
   private readonly limits: { readonly room: number; readonly expiresAtMs: number }
-  private waiting: Buffer[] = []
+  /** What is not stored yet; used again for each chunk, so that a long file leaves no garbage. */
+  private waiting = Buffer.alloc(0)
   private waitingBytes = 0
 
   constructor(
@@ -295,9 +326,14 @@ export class FileWriter {
   async write(bytes: Buffer): Promise<void> {
     this.bytes += bytes.length
     this.assertRoom()
-    this.waiting.push(bytes)
-    this.waitingBytes += bytes.length
-    if (this.waitingBytes >= CHUNK_BYTES) await this.flush()
+    for (let at = 0; at < bytes.length;) {
+      const length = Math.min(bytes.length - at, CHUNK_BYTES - this.waitingBytes)
+      this.grow(this.waitingBytes + length)
+      bytes.copy(this.waiting, this.waitingBytes, at, at + length)
+      this.waitingBytes += length
+      at += length
+      if (this.waitingBytes === CHUNK_BYTES) await this.flush()
+    }
   }
 
   /** Completes the file, which is kept for `lifeMs` from its creation, or until the end given to `begin`. */
@@ -311,18 +347,26 @@ export class FileWriter {
 
   /** Removes what was written. */
   abort(): Promise<void> {
-    this.waiting = []
+    this.waitingBytes = 0
     return this.store.remove(this.partial)
   }
 
   private async flush(): Promise<void> {
     if (this.waitingBytes === 0) return
-    const bytes = Buffer.concat(this.waiting, this.waitingBytes)
-    this.waiting = []
+    const bytes = this.waiting.subarray(0, this.waitingBytes)
     this.waitingBytes = 0
     // Chunks expire with the file.
     const file = { ...this.partial, expiresAtMs: this.limits.expiresAtMs }
     await this.store.append(file, bytes)
+  }
+
+  private grow(bytes: number): void {
+    if (bytes <= this.waiting.length) return
+    const grown = Buffer.allocUnsafeSlow(
+      Math.min(CHUNK_BYTES, Math.max(2 * this.waiting.length, bytes, 65_536)),
+    )
+    this.waiting.copy(grown, 0, 0, this.waitingBytes)
+    this.waiting = grown
   }
 
   private assertRoom(): void {

@@ -12,6 +12,8 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES
 const KEY_BYTES = 32
+/** What is opened in given memory is decrypted in chunks of this size. */
+const SLICE_BYTES = 65_536
 
 /** Two keys derived from one secret. All processes with the same secret can open each other's texts. */
 export class Seal {
@@ -33,7 +35,9 @@ export class Seal {
     const iv = randomBytes(IV_BYTES)
     const cipher = createCipheriv(CIPHER, this.textKey, iv).setAAD(Buffer.from(name))
     const bytes = typeof text === 'string' ? Buffer.from(text) : text
-    const body = Buffer.concat([cipher.update(bytes), cipher.final()])
+    const body = cipher.update(bytes)
+    // GCM has no padding: the end has no bytes.
+    cipher.final()
     return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), body])
   }
 
@@ -44,8 +48,8 @@ export class Seal {
     return this.openBytes(name, sealed)?.toString('utf8') ?? null
   }
 
-  /** The same for bytes. */
-  openBytes(name: string, sealed: Uint8Array): Buffer | null {
+  /** The same for bytes, which are written to the begin of `into` if it is given. */
+  openBytes(name: string, sealed: Uint8Array, into?: Buffer): Buffer | null {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
     if (bytes.length < HEAD_BYTES || bytes[0] !== VERSION) return null
     const iv = bytes.subarray(1, 1 + IV_BYTES)
@@ -53,8 +57,17 @@ export class Seal {
     try {
       const decipher = createDecipheriv(CIPHER, this.textKey, iv, { authTagLength: TAG_BYTES })
       decipher.setAAD(Buffer.from(name)).setAuthTag(tag)
-      const body = decipher.update(bytes.subarray(HEAD_BYTES))
-      return Buffer.concat([body, decipher.final()])
+      const body = bytes.subarray(HEAD_BYTES)
+      if (into === undefined) {
+        const text = decipher.update(body)
+        decipher.final()
+        return text
+      }
+      for (let at = 0; at < body.length; at += SLICE_BYTES) {
+        decipher.update(body.subarray(at, at + SLICE_BYTES)).copy(into, at)
+      }
+      decipher.final()
+      return into.subarray(0, body.length)
     } catch {
       return null
     }
