@@ -493,11 +493,11 @@ void t.test('Codex over WebSocket', skip, async (t) => {
       const rows = (await rowsOf(gateway)).slice(before.entries)
       const ids = new Set(rows.map(({ requestId }) => requestId))
       t.equal(ids.size, rows.length, 'each turn has one entry')
-      const repeated = rows.filter(({ outcome }) => outcome === 'client_gone').length
-      t.equal(rows.length - repeated, 2, `two turns in all: ${rows.map(({ outcome }) => outcome).join(' ')}`)
-      show(
-        `Codex, ${model}, cut ${phase}: ${rows.map(({ outcome, costNanoUsd }) => `${outcome} ${String(costNanoUsd)}`).join(', ')}`,
-      )
+      const ends = rows.map(({ outcome, costNanoUsd }) => `${outcome} ${String(costNanoUsd)}`).join(', ')
+      // The turn and that with the result of the tool, and the one that the agent repeats.
+      const isRepeated = cut.isDelivered ? rows.length <= 3 : rows.length === 3
+      t.ok(rows.length >= 2 && isRepeated, `nothing is lost, and one turn at most is repeated: ${ends}`)
+      show(`Codex, ${model}, cut ${phase}: ${ends}`)
     }
   }
   const other = await startGateway(t, { more: 'responses: { websocket: false }' })

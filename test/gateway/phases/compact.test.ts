@@ -120,3 +120,32 @@ void t.test('errors are those of Responses', async (t) => {
   const failed = await post(gateway, '/compact', { model: 'claude-sonnet-4-5', input: 'x' })
   t.match(failed, { status: 502, json: { error: { kind: 'upstream_failed' } } })
 })
+
+onBothStores(t, 'one entry, the limits of a run, and the flag of a stream', async (t, settings) => {
+  const more = `dimensions: [{ name: run, from: [header:x-run-id, body:metadata.run] }]
+limits: [{ scope: 'dimension:run', requests_total: 1, usd_total: 5 }]`
+  const { gateway } = await startAdmin(t, { ...settings, more })
+  const large = 'The code word is heron. '.repeat(60_000)
+  for (const model of ['gpt-5.4-mini', 'claude-sonnet-4-5', 'gemini-2.5-flash']) {
+    const before = (await rowsOf(gateway)).length
+    const body = { model, input: 'The code word is heron.', stream: true, metadata: { run: model } }
+    const done = await post(gateway, '/compact', body)
+    t.match(done, { status: 200, json: { object: 'response.compaction' } }, model)
+    const refused = await post(gateway, '/compact', body)
+    t.match(refused, { status: 429, json: { error: { kind: 'rate_limited', type: /./, message: model } } })
+    const rows = (await rowsOf(gateway)).slice(before)
+    t.match(rows, [
+      { ingress: 'responses', outcome: 'ok', dimensions: `run=${model}`, stream: false },
+      { ingress: 'responses', outcome: 'rate_limited', limit: `dimension:run=${model} requests_total` },
+    ])
+    t.equal(rows.length, 2)
+    t.ok(Number(rows[0]?.costNanoUsd) > 0)
+    const whole = await post(gateway, '/compact', {
+      model,
+      input: large,
+      metadata: { run: `${model} large` },
+    })
+    t.ok([200, 400, 402].includes(whole.status), `${model}: ${whole.status} for 1.4 MB`)
+    if (whole.status !== 200) t.match(whole.json, { error: { message: /./, type: /./ } })
+  }
+})
