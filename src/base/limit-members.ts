@@ -197,8 +197,6 @@ type WindowMember = Extract<LimitMember, { readonly window: 'day' | 'week' | 'mo
 export type WindowKind = WindowMember['kind']
 /** Those of them that count money. */
 export type BudgetKind = Extract<WindowMember, { readonly counts: 'usd' }>['kind']
-/** Budgets of a day, week or month. */
-export type CalendarBudgetKind = Exclude<BudgetKind, 'usd_total'>
 /** Those of them that count tokens or requests. */
 export type QuotaKind = Exclude<WindowKind, BudgetKind>
 

@@ -2,6 +2,7 @@
  * Lists of keys and accounts in any order, over all of them: the dashboard's lists. An engine reads every
  * record, this file filters and sorts them, so that all engines have the same order.
  */
+import { LIMIT_MEMBERS } from '../base/limit-members.js'
 import { addNanoUsd } from '../base/nano-usd.js'
 import type { Account, ApiKey } from '../accounts/account.js'
 import { namesModel } from '../accounts/allowed-models.js'
@@ -201,8 +202,7 @@ function keyFilter(query: KeyQuery): (row: KeyRow) => boolean {
 }
 
 function hasBudgetOf({ limits = {} }: ApiKey): boolean {
-  const { nanoUsdPerDay, nanoUsdPerWeek, nanoUsdPerMonth } = limits
-  return (nanoUsdPerDay ?? nanoUsdPerWeek ?? nanoUsdPerMonth) !== undefined
+  return LIMIT_MEMBERS.some(({ counts, field }) => counts === 'usd' && limits[field] !== undefined)
 }
 
 /**

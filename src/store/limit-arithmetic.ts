@@ -1,13 +1,7 @@
 /** The arithmetic of rate limits, budgets and concurrency limits, the same for both stores. */
 
 import { DAY_MS } from '../base/time-units.js'
-import {
-  byMember,
-  LIMIT_MEMBERS,
-  type BudgetKind,
-  type CalendarBudgetKind,
-  type WindowKind,
-} from '../base/limit-members.js'
+import { byMember, LIMIT_MEMBERS, type BudgetKind, type WindowKind } from '../base/limit-members.js'
 
 /** Parts of one request, token or other unit. */
 export const UNITS = 60_000
@@ -128,13 +122,6 @@ interface QuotaAmounts {
 /** Whether the text is the kind of a budget. */
 export function isBudgetKind(kind: unknown): kind is BudgetKind {
   return isWindowKind(kind) && WINDOWS[kind].counts === 'usd'
-}
-
-/** Whether a limit is a budget of a day, week or month. */
-export function isCalendarBudget<D extends { readonly kind: string }>(
-  demand: D,
-): demand is D & { readonly kind: CalendarBudgetKind } {
-  return isBudgetKind(demand.kind) && demand.kind !== 'usd_total'
 }
 
 /** Whether a limit is a budget. */

@@ -208,7 +208,7 @@ const MAX_TRIES = 20
 
 /**
  * Changes those values of the account's fields that are given: `display_name`, `plan`, `parent` (a name or
- * with its old parents; keys above a new plan's number stay valid. Throws a `Refusal` or
+ * null), `labels`, `limits`, `disabled`. Keys above a new plan's number stay valid. Throws a `Refusal` or
  * `store_unavailable`.
  */
 export async function changeAccount(

@@ -1,14 +1,16 @@
 /**
- * The budgets of accounts, keys and labels in their running day, week or month: what the ledger has of the
- * period, the limit that holds, and a forecast. A budget that is younger than its period counts the whole.
+ * The budgets of accounts, keys and labels in their running day, week or month, or in all: what the ledger has
+ * of the period, the limit that holds, and a forecast. A budget that is younger than its period counts the
+ * whole. Of one in all the limit's own counter is shown: it outlives what the ledger keeps.
  */
 import { HOUR_MS } from '../../base/time-units.js'
 import { displayNameOf } from '../../accounts/names.js'
 import type { ApiKey, KeyLimits, LimitRaise } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
 import { ownSubject } from '../../limits/find-limits.js'
-import type { CalendarBudgetKind } from '../../base/limit-members.js'
-import { isCalendarBudget, spanOf } from '../../store/limit-arithmetic.js'
+import { LIMIT_MEMBERS, type BudgetKind, type LimitMember } from '../../base/limit-members.js'
+import type { BudgetDemand } from '../../store/ledger.js'
+import { isBudget, spanOf } from '../../store/limit-arithmetic.js'
 import type { AccountTree, TreeNode } from './account-tree.js'
 import { withDescendants } from './account-tree.js'
 import { ownedLimits, rulesOf } from './api/limits.js'
@@ -20,14 +22,10 @@ import type { Services } from '../services.js'
 /** The share from which a budget is nearly used up. */
 const NEAR = 0.8
 
-/** The fields of records for each kind of budget. */
-const FIELDS = {
-  usd_day: 'nanoUsdPerDay',
-  usd_week: 'nanoUsdPerWeek',
-  usd_month: 'nanoUsdPerMonth',
-} as const satisfies Record<CalendarBudgetKind, keyof KeyLimits>
-const PERIODS = { usd_day: 'day', usd_week: 'week', usd_month: 'month' } as const
-const KINDS: readonly CalendarBudgetKind[] = ['usd_day', 'usd_week', 'usd_month']
+type BudgetMember = Extract<LimitMember, { readonly kind: BudgetKind }>
+const BUDGETS = LIMIT_MEMBERS.filter((member): member is BudgetMember => member.counts === 'usd')
+/** The member of limits of each kind of budget. */
+const MEMBERS = new Map<BudgetKind, BudgetMember>(BUDGETS.map((member) => [member.kind, member]))
 
 /** What is shown of the gateway. */
 export interface BudgetScope {
@@ -46,8 +44,10 @@ interface Found extends Pick<
   'kind' | 'ofId' | 'name' | 'account' | 'source' | 'mayChange'
 > {
   readonly subject: string
-  readonly budget: CalendarBudgetKind
+  readonly budget: BudgetKind
   readonly limit: number
+  /** The account and the demand of its counter; null for labels, which the ledger sums up. */
+  readonly counter: { readonly accountId: string; readonly demand: BudgetDemand } | null
   readonly raise: schema.BudgetRow['raise']
   /** Whose spend counts, by the ids of accounts or of one key. */
   readonly counts: readonly string[]
@@ -63,23 +63,25 @@ export async function budgetsIn(services: Services, scope: BudgetScope): Promise
   ]
   const keyIds = scope.keys.map(({ id }) => id)
   const [days, spent] = await Promise.all([
-    found.some(({ budget, kind }) => budget !== 'usd_day' && kind !== 'label')
-      ? dailySpend(services, keyIds)
-      : new Map<string, readonly number[]>(),
+    found.some(hasDays) ? dailySpend(services, keyIds) : new Map<string, readonly number[]>(),
     spentIn(services, found, nowMs),
   ])
   const rows = found.map((each) => {
-    const own = each.budget === 'usd_day' || each.kind === 'label' ? null : daysOf(days, each.counts)
-    return rowOf(each, { spent: spent(each), days: own, nowMs })
+    return rowOf(each, { spent: spent(each), days: hasDays(each) ? daysOf(days, each.counts) : null, nowMs })
   })
   return rows.sort(byUrgency)
+}
+
+/** Whether it has a forecast by weekday. */
+function hasDays({ budget, kind }: Pick<Found, 'budget' | 'kind'>): boolean {
+  return (budget === 'usd_week' || budget === 'usd_month') && kind !== 'label'
 }
 
 function ofAccount(services: Services, { mayChange }: BudgetScope, node: TreeNode): Found[] {
   const { account, parent } = node
   const nowMs = services.now()
   return ownedLimits(rulesOf(services.snapshot()), account, []).flatMap(({ claim: { demand } }) => {
-    if (!isCalendarBudget(demand)) return []
+    if (!isBudget(demand)) return []
     const { subject, kind: budget, limitNanoUsd } = demand
     const isOwn = subject === ownSubject(account.id)
     const counted = isOwn ? withDescendants(node) : [node]
@@ -89,6 +91,7 @@ function ofAccount(services: Services, { mayChange }: BudgetScope, node: TreeNod
         account: parent === null ? null : parent.account.name,
         source: isOwn ? 'own' : subject.endsWith(';of-plan') ? 'plan' : 'configuration',
         limit: limitNanoUsd,
+        counter: { accountId: account.id, demand },
         raise: isOwn ? raiseOf(account, budget, nowMs) : null,
         mayChange: isOwn && mayChange(node, 'account'),
         counts: Array.from(counted, (each) => each.account.id),
@@ -103,13 +106,14 @@ function ofKey(services: Services, { tree, mayChange }: BudgetScope, key: ApiKey
   const nowMs = services.now()
   const owned = ownedLimits(rulesOf(services.snapshot()), node.account, [key])
   return owned.flatMap(({ claim: { demand }, key: of }) => {
-    if (of === null || !isCalendarBudget(demand)) return []
+    if (of === null || !isBudget(demand)) return []
     const { subject, kind: budget, limitNanoUsd: limit } = demand
     const isOwn = subject === `key:${key.id};own`
     return [
       {
         ...{ kind: 'key', ofId: key.id, name: key.name, account: node.account.name, subject, budget, limit },
         source: isOwn ? 'own' : 'configuration',
+        counter: { accountId: key.accountId, demand },
         raise: isOwn ? raiseOf(key, budget, nowMs) : null,
         mayChange: isOwn && mayChange(node, 'key'),
         counts: [key.id],
@@ -124,22 +128,25 @@ function ofLabels({ limits }: Pick<Config, 'limits'>): Found[] {
     const isWhole = [plan, account, key, model, prefix, upstream].every((selector) => selector === null)
     if (!scope.startsWith('label:') || value === null || !isWhole) return []
     const name = `${scope.slice('label:'.length)}=${value}`
-    return KINDS.flatMap((budget) => {
-      const limit = amounts[FIELDS[budget]]
+    return BUDGETS.flatMap(({ kind: budget, field }) => {
+      const limit = amounts[field]
       if (limit === undefined) return []
       const of = { kind: 'label', ofId: name, name, account: null, source: 'configuration' } as const
-      return [{ ...of, subject: name, budget, limit, raise: null, mayChange: false, counts: [name] }]
+      return [
+        { ...of, subject: name, budget, limit, counter: null, raise: null, mayChange: false, counts: [name] },
+      ]
     })
   })
 }
 
 function raiseOf(
   { limits = {}, raises = [] }: { readonly limits?: KeyLimits; readonly raises?: readonly LimitRaise[] },
-  budget: CalendarBudgetKind,
+  budget: BudgetKind,
   nowMs: number,
 ): schema.BudgetRow['raise'] {
-  const raise = raises.find((each) => each.budget === FIELDS[budget] && nowMs < each.untilMs)
-  const fromNanoUsd = limits[FIELDS[budget]]
+  const field = MEMBERS.get(budget)?.field
+  const raise = raises.find((each) => each.budget === field && nowMs < each.untilMs)
+  const fromNanoUsd = raise === undefined ? undefined : limits[raise.budget]
   if (raise === undefined || fromNanoUsd === undefined) return null
   const { untilMs, reason, by, atMs } = raise
   return { fromNanoUsd, untilMs, reason, by, atMs }
@@ -147,13 +154,15 @@ function raiseOf(
 
 /** The function that tells what a budget has spent in its running period. */
 async function spentIn(
-  { ledger }: Services,
+  services: Services,
   found: readonly Found[],
   nowMs: number,
 ): Promise<(of: Found) => number> {
+  const { ledger } = services
+  const counted = await counters(services, found)
   const sums = new Map<string, Map<string, number>>()
   const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
-  for (const budget of new Set(found.map((each) => each.budget))) {
+  for (const budget of new Set(found.filter((each) => !counted.has(each)).map((each) => each.budget))) {
     const span = { accountId: null, fromMs: spanOf(budget, nowMs).fromMs, toMs }
     const spent = new Map<string, number>()
     const add = (id: string, nanoUsd: number): void => void spent.set(id, (spent.get(id) ?? 0) + nanoUsd)
@@ -169,10 +178,34 @@ async function spentIn(
     }
     sums.set(budget, spent)
   }
-  return ({ budget, counts }) => {
-    const spent = sums.get(budget)
-    return counts.reduce((sum, id) => sum + (spent?.get(id) ?? 0), 0)
+  return (each) => {
+    const spent = sums.get(each.budget)
+    return counted.get(each) ?? each.counts.reduce((sum, id) => sum + (spent?.get(id) ?? 0), 0)
   }
+}
+
+/** What the counters of budgets in all have, of those that have counted a request. */
+async function counters({ ledger }: Services, found: readonly Found[]): Promise<Map<Found, number>> {
+  const byAccount = new Map<string, { readonly each: Found; readonly demand: BudgetDemand }[]>()
+  for (const each of found) {
+    if (each.budget !== 'usd_total' || each.counter === null) continue
+    const { accountId, demand } = each.counter
+    // A counter is shown up to its limit: this one has none.
+    const asked = { ...demand, limitNanoUsd: Number.MAX_SAFE_INTEGER }
+    byAccount.set(accountId, [...(byAccount.get(accountId) ?? []), { each, demand: asked }])
+  }
+  const spent = new Map<Found, number>()
+  for (const [accountId, all] of byAccount) {
+    const states = await ledger.limitStates(
+      accountId,
+      all.map(({ demand }) => demand),
+    )
+    for (const [at, { each }] of all.entries()) {
+      const { limit = 0, remaining = 0 } = states[at] ?? {}
+      if (limit > remaining) spent.set(each, limit - remaining)
+    }
+  }
+  return spent
 }
 
 interface Spend {
@@ -183,20 +216,23 @@ interface Spend {
 
 function rowOf(found: Found, { spent, days, nowMs }: Spend): schema.BudgetRow {
   const { subject, budget, limit, kind, ofId, name, account, source, raise, mayChange } = found
-  const span: Span = spanOf(budget, nowMs)
-  const linear = linearForecast(spent, span, nowMs)
-  const weekday = days === null ? null : weekdayForecast(spent, days, span, nowMs)
+  const { window = 'total' } = MEMBERS.get(budget) ?? {}
+  const span: Span | null = window === 'total' ? null : spanOf(budget, nowMs)
+  const linear = span === null ? null : linearForecast(spent, span, nowMs)
+  const weekday = span === null || days === null ? null : weekdayForecast(spent, days, span, nowMs)
   const forecast = weekday ?? linear
   const isOver = spent >= limit && (spent > 0 || limit === 0)
   const willBe = !isOver && forecast !== null && forecast > limit
-  const over = { ...{ spent, limit }, ...span }
   return {
     ...{ id: `${subject} ${budget}`, kind, ofId, name, account, source, raise, mayChange },
-    ...{ period: PERIODS[budget], ...span },
+    ...{ period: window, fromMs: span?.fromMs ?? null, toMs: span?.toMs ?? null },
     ...{ spentNanoUsd: spent, limitNanoUsd: limit, forecastNanoUsd: forecast },
     ...{ linearNanoUsd: linear, weekdayNanoUsd: weekday },
     status: isOver ? 'over' : willBe ? 'will_be_over' : spent >= NEAR * limit ? 'near' : 'fine',
-    overOnMs: willBe ? overOn(over, weekday === null ? null : days, nowMs) : null,
+    overOnMs:
+      willBe && span !== null
+        ? overOn({ spent, limit, ...span }, weekday === null ? null : days, nowMs)
+        : null,
   }
 }
 

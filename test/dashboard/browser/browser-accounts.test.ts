@@ -105,7 +105,7 @@ void t.test('accounts, their budgets and their pages', { skip: SKIP }, async (t)
       ['Members', 'lead@example.com'],
       ['Budget and limits', 'Budget per month (UTC)'],
       ['Activity', 'account.change'],
-      ['Settings', 'Change plan'],
+      ['Settings', 'Edit settings'],
     ] as const) {
       await page.getByLabel('Parts of the account').getByRole('link', { name: tab }).click()
       await page.getByText(text).first().waitFor()

@@ -24,7 +24,7 @@ const DIALOGS: readonly (readonly [path: string, ...presses: string[]])[] = [
   ['/accounts', 'Create account'],
   ['/accounts', 'Actions for ada', 'Set budget'],
   ['/accounts/ada', 'Edit budget'],
-  ['/accounts/ada?tab=settings', 'Change plan'],
+  ['/accounts/ada?tab=settings', 'Edit settings'],
   ['/accounts/ada?tab=settings', 'Password link'],
   ['/accounts/ada?tab=settings', 'Disable'],
   ['/accounts/ada?tab=members', 'Add member'],

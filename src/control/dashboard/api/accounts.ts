@@ -3,6 +3,7 @@ import { roleOf, type Account } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
 import { conflictRefusal } from '../../../accounts/changes/decide.js'
 import { changeAccount, checkedPlan, createAccount } from '../../../accounts/changes/change-accounts.js'
+import { Refusal } from '../../../accounts/changes/refusal.js'
 import {
   ACCOUNT_COLUMNS,
   NO_USE,
@@ -123,7 +124,8 @@ async function change(
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
 ): Promise<Reply> {
   const { store, sessions } = services
-  const { plan, disabled } = request.body
+  const { displayName, labels, ...same } = request.body
+  const { disabled } = same
   if (disabled === true && request.id === request.session.account.id) {
     throw new GatewayError('malformed_request', 'You cannot disable your own account.', {
       param: 'disabled',
@@ -131,11 +133,18 @@ async function change(
   }
   const found = await store.accountById(request.id)
   if (found === null) throw notFound()
+  const gone = Object.fromEntries(Object.keys(found.labels ?? {}).map((name) => [name, null]))
   const settings = {
-    ...(plan === undefined ? {} : { plan }),
-    ...(disabled === undefined ? {} : { disabled }),
+    ...Object.fromEntries(Object.entries(same).filter(([, value]) => value !== undefined)),
+    ...(displayName === undefined ? {} : { display_name: displayName }),
+    ...(labels === undefined ? {} : { labels: { ...gone, ...labels } }),
   }
-  const account = await changeAccount(changingBy(services, request), found, settings)
+  const account = await changeAccount(changingBy(services, request), found, settings).catch(
+    (error: unknown) => {
+      const inForm = (field: string): string => (field === 'display_name' ? 'displayName' : field)
+      throw error instanceof Refusal ? error.named(inForm) : error
+    },
+  )
   if (account.disabled) await sessions.endAll(account.id)
   // A disabled administrator of an earlier version.
   else if (disabled === false) await store.users.change(account.id, { disabled })

@@ -24,7 +24,6 @@ import {
 } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { scopeOf, type Services } from '../../services.js'
-import { figuresOf, groupsOf } from '../usage-figures.js'
 import { timesOf } from '../../../usage/ranges.js'
 import { cursorAt, orderOf } from './list-page.js'
 
@@ -190,22 +189,11 @@ async function* csvParts(services: Services, selection: RequestSelection | null)
 
 async function live(
   services: Services,
-  { session }: SignedInRequest<Query<typeof schema.liveQuery>, undefined>,
+  { session, query }: SignedInRequest<Query<typeof schema.liveQuery>, undefined>,
 ): Promise<Reply> {
-  const accountId = scopeOf(session)
-  const nowMs = services.now()
-  const startMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS
-  const [page, sums] = await Promise.all([
-    services.ledger.entries({ accountId, fromMs: nowMs - LIVE_MS, after: null, limit: LIVE_ROWS }),
-    services.ledger.sums({ accountId, by: 'hour', fromMs: startMs, toMs: startMs, per: 'model' }),
-  ])
-  const json: schema.Sent<typeof schema.liveReply> = {
-    rows: await rowViews(services, page.entries),
-    hour: { startMs, ...figuresOf(sums) },
-    models: groupsOf(sums, ({ model }) => model).map(({ id, total }) => {
-      return { id, hour: { startMs, ...total } }
-    }),
-    generation: services.snapshot().generation,
-  }
+  const fromMs = services.now() - LIVE_MS
+  const selection = await selectRequests(services, session, { ...query, fromMs })
+  const page = await pageOf(services, selection, { after: null, limit: LIVE_ROWS })
+  const json: schema.Sent<typeof schema.liveReply> = { rows: await rowViews(services, page.entries) }
   return { status: 200, json, etag: true }
 }

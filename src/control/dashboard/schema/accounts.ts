@@ -124,7 +124,12 @@ export const createdAccountReply = z.strictObject({ account: accountRow, link: l
 
 /** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */
 export const changeAccountBody = z.strictObject({
+  displayName: z.string().max(100).optional(),
   plan: planName.optional(),
+  /** The name of the account above; null: none. */
+  parent: z.string().max(400).nullable().optional(),
+  /** All labels: those that are missing are removed. */
+  labels: z.record(z.string().max(100), z.string().max(400)).optional(),
   disabled: z.boolean().optional(),
 })
 export const accountReply = z.strictObject({ account: accountRow })

@@ -1,11 +1,12 @@
-/** Budgets: what accounts, keys and labels may spend in a day, week or month, and how far they are. */
+/** Budgets: what accounts, keys and labels may spend in a day, week or month, or in all, and how far they are. */
 import * as z from 'zod'
 import { count, nanoUsd, scope, search, timeMs } from './shared-types.js'
 
 /** `over`: spent; `will_be_over`: by the forecast; `near`: from 80 % on. */
 const status = z.enum(['over', 'will_be_over', 'near', 'fine'])
 const kind = z.enum(['account', 'key', 'label'])
-const period = z.enum(['day', 'week', 'month'])
+/** `total`: in all; it never resets. */
+const period = z.enum(['day', 'week', 'month', 'total'])
 
 /** A budget in its running period (UTC). */
 export const budgetRow = z.strictObject({
@@ -20,12 +21,13 @@ export const budgetRow = z.strictObject({
   /** Who sets it: the record of the account or key itself, the plan, or a rule of the configuration. */
   source: z.enum(['own', 'plan', 'configuration']),
   period,
-  fromMs: timeMs,
-  toMs: timeMs,
+  /** Null for a budget in all, whose spend is that since it began to count. */
+  fromMs: timeMs.nullable(),
+  toMs: timeMs.nullable(),
   spentNanoUsd: nanoUsd,
   /** That holds now. */
   limitNanoUsd: nanoUsd,
-  /** At the end of the period: by weekday if known, else linear; null while it is too early to say. */
+  /** At the end of the period: by weekday if known, else linear; null in all, or if it is too early to say. */
   forecastNanoUsd: nanoUsd.nullable(),
   linearNanoUsd: nanoUsd.nullable(),
   weekdayNanoUsd: nanoUsd.nullable(),

@@ -358,17 +358,9 @@ export const requestReply = z.strictObject({ row: requestRow })
  * that the browser's cache answers if nothing has changed (fetch with `cache: 'no-cache'`). Any process of
  * the gateway can answer.
  */
-export const liveQuery = z.strictObject({ account: scope.optional() })
-/** Replaces the point of the same hour by `hour`; new rows go on top. */
-export const liveReply = z.strictObject({
-  /** The newest 25, newest first. */
-  rows: z.array(requestRow),
-  /** Sums of the current hour, in total and by model. */
-  hour: usagePoint,
-  models: z.array(z.strictObject({ id: z.string(), hour: usagePoint })),
-  /** The generation in force. */
-  generation: count,
-})
+export const liveQuery = z.strictObject({ account: scope.optional(), tree: z.literal('true').optional() })
+/** The newest 25, newest first; with `tree`, those of the accounts below, too. */
+export const liveReply = z.strictObject({ rows: z.array(requestRow) })
 
 /** Who has to act on a failure. */
 export type Cause = z.output<typeof cause>

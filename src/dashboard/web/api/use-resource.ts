@@ -153,9 +153,12 @@ const EVERY_MS = 1_000
 /** Minimum interval between reloads of sums, which cost the server more than the latest requests. */
 const AGAIN_AFTER_MS = 2_000
 
-/** The latest requests and the sums of this hour. */
-export function useLive(account: string | null, enabled: boolean): Resource<LiveReply> {
-  return useResource('/live', { account }, { everyMs: EVERY_MS, enabled })
+/** The latest requests of the account; with `tree`, of those below it, too. */
+export function useLive(
+  query: { readonly account: string | null; readonly tree: 'true' | null },
+  enabled = true,
+): Resource<LiveReply> {
+  return useResource('/live', query, { everyMs: EVERY_MS, enabled })
 }
 
 /** Calls `act` after new requests, at most once per interval. */
@@ -164,7 +167,7 @@ export function useOnTraffic({ data: live }: Resource<LiveReply>, act: () => voi
   latest.current = act
   const seen = useRef<string | null>(null)
   const lastMs = useRef(0)
-  const mark = live === null ? null : `${live.hour.startMs} ${live.hour.requests}`
+  const mark = live?.rows.map(({ requestId }) => requestId).join(' ') ?? null
   useEffect(() => {
     if (mark === null || mark === seen.current) return undefined
     const first = seen.current === null

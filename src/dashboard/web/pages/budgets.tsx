@@ -1,26 +1,20 @@
 /** The budgets of accounts, keys and labels: what is over, what will be, and until when one is raised. */
 import type { BudgetRow, BudgetsReply } from '../../../control/dashboard/schema/schema.js'
-import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
 import { Button, CreateButton } from '../components/button.js'
-import { DateField } from '../components/date-picker.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { FormDialog, useDialog, type OpenDialog } from '../components/dialog.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
-import { TextField } from '../components/form.js'
 import { Empty, Loaded, TableSkeleton } from '../components/loading-states.js'
-import { report } from '../components/notices.js'
 import { Day, Money } from '../components/values.js'
 import { dollars, exactDollars, percent, plural } from '../format/number.js'
-import { date, inputTime } from '../format/time.js'
-import { keyLink, Link, setFilter, useLocation } from '../routing.js'
+import { go, keyLink, Link, setFilter, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
 import { AccountField, AccountLimits } from './accounts/account-dialogs.js'
+import { RaiseButton, RaiseNote } from './raise-budget.js'
 
 const EVERY_MS = 30_000
-const USD = 1e9
-const WEEK_MS = 7 * 86_400_000
 
 const STATUSES = [
   { value: 'over', label: 'over', tone: 'revoked' },
@@ -32,7 +26,11 @@ const STATUSES = [
 const FILTERS: readonly ListFilter[] = [
   { name: 'status', label: 'Status', options: STATUSES },
   { name: 'kind', label: 'Kind', options: optionsOf('account', 'key', 'label') },
-  { name: 'period', label: 'Period', options: optionsOf('day', 'week', 'month') },
+  {
+    name: 'period',
+    label: 'Period',
+    options: [...optionsOf('day', 'week', 'month'), { value: 'total', label: 'in all' }],
+  },
 ]
 
 function optionsOf(...values: readonly string[]): ListFilter['options'] {
@@ -87,8 +85,8 @@ function Budgets({ data, open }: BudgetsProps) {
         <NoMatches what="budgets" filters={FILTERS}>
           <Empty title="No budgets yet">
             <p>
-              A budget limits what an account or key spends in a day, week or month. Requests beyond it are
-              refused.
+              A budget limits what an account or key spends in a day, week or month, or in all. Requests
+              beyond it are refused.
             </p>
           </Empty>
         </NoMatches>
@@ -99,16 +97,7 @@ function Budgets({ data, open }: BudgetsProps) {
           rows={rows}
           isPart
           keyOf={({ id }) => id}
-          actions={(row: BudgetRow) =>
-            row.mayChange ? (
-              <Button
-                className="small"
-                onClick={() => open((onClose) => <Raise row={row} onClose={onClose} />)}
-              >
-                Raise<span className="unseen"> the budget of {row.name}</span>
-              </Button>
-            ) : null
-          }
+          actions={(row: BudgetRow) => <Actions row={row} open={open} />}
         />
       )}
       {total > rows.length ? (
@@ -118,6 +107,23 @@ function Budgets({ data, open }: BudgetsProps) {
       ) : null}
       <Without data={data} open={open} />
     </>
+  )
+}
+
+function Actions({ row, open }: { readonly row: BudgetRow; readonly open: OpenDialog }) {
+  const { kind, ofId, account, name } = row
+  const edit = (): void => {
+    if (kind === 'key') go(keyLink({ accountId: account ?? '', id: ofId }, 'limits'))
+    else open((onClose) => <AccountLimits name={ofId} onClose={onClose} />)
+  }
+  if (!row.mayChange) return null
+  return (
+    <span className="row line gap-8">
+      <RaiseButton row={row} open={open} />
+      <Button className="small" onClick={edit}>
+        Edit<span className="unseen"> the budget of {name}</span>
+      </Button>
+    </span>
   )
 }
 
@@ -150,17 +156,17 @@ const COLUMNS: readonly Column<BudgetRow>[] = [
       <span className="two-lines">
         <Owner row={row} />
         <span className="soft small cut">{secondLine(row)}</span>
-        {row.raise === null ? null : (
-          <span className="soft small cut" title={row.raise.reason}>
-            raised from {dollars(row.raise.fromNanoUsd)} until {date(row.raise.untilMs, row.fromMs)}: “
-            {row.raise.reason}”, {row.raise.by}
-          </span>
-        )}
+        <RaiseNote row={row} />
       </span>
     ),
     text: true,
   },
-  { id: 'period', head: 'Period', cell: ({ period }) => period, extra: true },
+  {
+    id: 'period',
+    head: 'Period',
+    cell: ({ period }) => (period === 'total' ? 'in all' : period),
+    extra: true,
+  },
   {
     id: 'bar',
     head: 'Spent, forecast, limit',
@@ -223,7 +229,7 @@ function Forecast({ row }: { readonly row: BudgetRow }) {
   const { forecastNanoUsd: forecast, linearNanoUsd: linear, weekdayNanoUsd: weekday } = row
   if (forecast === null) {
     return (
-      <span className="soft" title="Too early in the period">
+      <span className="soft" title={row.toMs === null ? 'It never resets' : 'Too early in the period'}>
         –
       </span>
     )
@@ -309,65 +315,6 @@ function ChooseAccount({ onClose }: { readonly onClose: () => void }) {
       onClose={onClose}
     >
       {({ field }) => <AccountField required {...field('account')} />}
-    </FormDialog>
-  )
-}
-
-interface RaiseProps {
-  readonly row: BudgetRow
-  readonly onClose: () => void
-}
-
-/** Raises a budget until a time; the former one then holds again. */
-function Raise({ row, onClose }: RaiseProps) {
-  const { kind, ofId, name, period, limitNanoUsd, forecastNanoUsd, raise, toMs } = row
-  const former = raise?.fromNanoUsd ?? limitNanoUsd
-  const wanted = Math.max(former * 1.5, forecastNanoUsd ?? 0)
-  return (
-    <FormDialog
-      title={`Raise the budget of ${name}`}
-      description={`${dollars(former)} a ${period} holds again afterwards. The reason is in the audit log.`}
-      verb="Raise"
-      initial={{
-        usd: wanted < USD ? (wanted / USD).toFixed(2) : String(Math.ceil(wanted / USD)),
-        until: inputTime(toMs),
-        reason: '',
-      }}
-      send={async ({ usd, until, reason }) => {
-        const body = {
-          ...({ budget: `usd_per_${period}`, usd: Number(usd), reason } as const),
-          untilMs: new Date(until).getTime(),
-        }
-        if (kind === 'key') await change('POST /keys/{id}/raise', body, ofId, { account: row.account })
-        else await change('POST /accounts/{id}/limits/raise', body, ofId)
-        report(`The budget of ${name} is $${usd} until ${date(body.untilMs, Date.now())}.`)
-      }}
-      onClose={onClose}
-    >
-      {({ field, set }) => (
-        <>
-          <TextField
-            label={`US dollars a ${period}`}
-            type="number"
-            min={0}
-            step={0.01}
-            inputMode="decimal"
-            required
-            autoFocus
-            {...field('usd')}
-          />
-          <DateField label="Until" withTime required {...field('until', 'untilMs')} />
-          <p className="row">
-            <Button className="small" onClick={() => set({ until: inputTime(toMs) })}>
-              End of the {period}
-            </Button>
-            <Button className="small" onClick={() => set({ until: inputTime(Date.now() + WEEK_MS) })}>
-              7 days
-            </Button>
-          </p>
-          <TextField label="Reason" required maxLength={200} placeholder="launch" {...field('reason')} />
-        </>
-      )}
     </FormDialog>
   )
 }

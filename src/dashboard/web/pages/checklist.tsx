@@ -37,7 +37,7 @@ export function Checklist() {
   const [isDone, setDone] = useState(false)
   const options = { everyMs: EVERY_MS, enabled: !hidden && !isDone }
   const checklist = useResource('/checklist', { account: scope }, options)
-  useOnTraffic(useLive(scope, options.enabled), () => checklist.reload())
+  useOnTraffic(useLive({ account: scope, tree: null }, options.enabled), () => checklist.reload())
   const { data } = checklist
   if (hidden || data === null) return null
   const done = data.steps.filter((step) => step.done).length

@@ -34,7 +34,7 @@ export function OverviewPage() {
   const usage = useResource('/usage', { account: scope, tree, ...range.query }, { everyMs: range.everyMs })
   const month = useResource('/usage', { account: scope, tree, range: '30d', by: 'day', group: 'model' })
   const limits = useLimits(scope)
-  const live = useLive(scope, true)
+  const live = useLive({ account: scope, tree })
   useOnTraffic(live, () => {
     usage.reload()
     month.reload()

@@ -28,9 +28,9 @@ export function RequestsPage() {
   const range = useRangeOrAny()
   const filters = filtersIn(query)
   const known = useFilters()
-  const { isTree } = useTree()
+  const of = { account: scope, tree: useTree().isTree ? 'true' : null } as const
   const asked: Query = {
-    ...{ account: scope, tree: isTree ? 'true' : null },
+    ...of,
     ...queryOf(filters),
     ...range?.times,
   }
@@ -64,7 +64,7 @@ export function RequestsPage() {
           everyMs={range?.everyMs}
         />
       ) : (
-        <List {...{ asked, filters, known, range }} />
+        <List {...{ of, asked, filters, known, range }} />
       )}
       <OpenedRequest />
     </Page>
@@ -80,30 +80,33 @@ interface FiltersProps {
 }
 
 interface ListProps extends FiltersProps {
+  /** Whose requests. */
+  readonly of: Parameters<typeof useLive>[0]
   readonly asked: Query
 }
 
 /** One page of requests. The first page states how many newer ones there are, and shows them on demand. */
-function List({ asked, filters, known, range }: ListProps) {
+function List({ of, asked, filters, known, range }: ListProps) {
   const { query } = useLocation()
   const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
     sortable: true,
     usualSort: '-atMs',
   })
-  const account = asked['account']
   const isOpen = range === null || range.times['toMs'] === undefined
   const isPlain = isOpen && UNKNOWN_HERE.every((name) => filters[name] === '')
   const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
-  const latest = useLive(typeof account === 'string' ? account : null, isLatest)
+  const latest = useLive(of, isLatest)
   const live = isLatest ? latest.data : null
   const waiting = (live?.rows ?? []).filter((row) => {
     return isNew(row, list.rows ?? []) && row.atMs >= (range?.fromMs ?? 0) && matchesFilters(row, filters)
   })
   return (
     <div>
-      <button type="button" className={'newer bare'} disabled={waiting.length === 0} onClick={list.reload}>
-        {waiting.length === 0 ? 'Up to date' : `Show ${plural(waiting.length, 'new request')}`}
-      </button>
+      {waiting.length === 0 ? null : (
+        <button type="button" className="newer" onClick={list.reload}>
+          Show {plural(waiting.length, 'new request')}
+        </button>
+      )}
       <RequestTable
         list={list}
         empty={

@@ -6,6 +6,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import {
+  accountPageReply,
   accountReply,
   accountsReply,
   auditReply,
@@ -89,6 +90,37 @@ void t.test('accounts: found, given a plan, disabled and enabled', async (t) => 
   t.equal(page.entries.length, 2)
   t.equal(more.entries.length, 5)
   t.equal(more.next, null)
+})
+
+void t.test('accounts: display name, labels and the account above, each in the audit trail', async (t) => {
+  const stage = await startStage(t)
+  const root = await stage.signedIn('root@example.com', 'max', 'admin')
+  for (const name of ['acme', 'search']) {
+    t.equal((await root.ask('POST', '/accounts', { body: { name, plan: 'pro' } })).status, 201)
+  }
+  const id = (await stage.store.accountByName('search'))?.id ?? ''
+  const change = (body: object) => root.ask('PATCH', `/accounts/${id}`, { body })
+  const shown = async () => accountPageReply.parse((await root.get(`/accounts/search`)).json).account
+  const first = { displayName: 'Search team', parent: 'acme', labels: { team: 'red', env: 'prod' } }
+  t.equal((await change(first)).status, 200)
+  t.match(await shown(), { displayName: 'Search team', above: ['acme'], labels: first.labels })
+  t.equal((await change({ labels: { team: 'blue' } })).status, 200)
+  t.same((await shown()).labels, { team: 'blue' }, 'labels are replaced')
+  t.equal((await change({ parent: null, displayName: 'search' })).status, 200)
+  t.match(await shown(), { displayName: 'search', above: [], labels: { team: 'blue' }, plan: 'pro' })
+  for (const [body, param] of [
+    [{ displayName: ' a' }, 'displayName'],
+    [{ labels: { 'A B': 'x' } }, 'labels'],
+    [{ parent: 'none' }, 'parent'],
+    [{ parent: 'search' }, 'parent'],
+  ] as const) {
+    const refused = await change(body)
+    t.match(refused.status, /^4/, JSON.stringify(body))
+    t.match(refused.error['param'], param)
+  }
+  const { entries } = auditReply.parse((await root.get(`/audit?account=search&limit=50`)).json)
+  const changes = entries.flatMap(({ changes }) => changes ?? [])
+  t.match(changes.map(({ path }) => path).sort(), ['display_name'])
 })
 
 void t.test('operations: upstreams and the configuration', async (t) => {

@@ -2,6 +2,7 @@
  * Goal: the list of budgets has every account, key and label with a limit in money, with the spend of the
  * whole period and a forecast; a raise holds until its end, within the limits above, and is in the audit
  * trail with its reason.
+ * A budget in all is in the list, too, with what its counter has, whatever the ledger still keeps.
  * Method: a gateway with accounts, keys and requests of the last weeks; both stores. Forecasts are also
  * compared with the formulas by hand.
  */
@@ -14,6 +15,7 @@ import { budgetsReply, limitsReply, type BudgetRow } from '../../../../src/contr
 import { putKey } from '../../../helpers/store-changes.js'
 import { startRedis } from '../../../helpers/redis.js'
 import { aKey } from '../../../store/contract/sample-records.js'
+import { anAdmission } from '../../../store/ledger/sample-entries.js'
 import { aRow, PASSWORD, startStage, type Browser } from '../../../dashboard/fixtures/stage.js'
 import { knownHash } from '../../../helpers/password.js'
 
@@ -82,6 +84,31 @@ async function check(t: Test, store?: string): Promise<void> {
       (await rowsOf(admin)).without.some(({ name }) => name === 'acme'),
       false,
     )
+  })
+
+  await t.test('budgets in all: what the counter has, also beyond the limit', async (t) => {
+    const trial = await make('trial')
+    const ofTrial = aKey(trial.id, { name: 'trial-key', limits: { nanoUsdTotal: 4 * USD } })
+    await putKey(stage.store, ofTrial, null)
+    await stage.store.ledger.settle(aRow(trial.id, { keyId: ofTrial.id, costNanoUsd: 3 * USD }))
+    const body = { nanoUsdTotal: 2 * USD }
+    t.equal((await admin.ask('PUT', '/accounts/trial/limits', { body })).status, 200)
+    const rows = await rowsOf(admin, '?account=trial&period=total')
+    t.match(named(rows, 'trial'), {
+      ...{ kind: 'account', period: 'total', fromMs: null, toMs: null, status: 'over', mayChange: true },
+      ...{ spentNanoUsd: 3 * USD, limitNanoUsd: 2 * USD, forecastNanoUsd: null, overOnMs: null },
+    })
+    t.match(named(rows, 'trial-key'), { kind: 'key', spentNanoUsd: 3 * USD, status: 'fine' }, 'by the ledger')
+    const demand = {
+      ...({ kind: 'usd_total', subject: `key:${ofTrial.id};own`, shared: false } as const),
+      ...{ limitNanoUsd: 9 * USD, costNanoUsd: 5 * USD },
+    }
+    const of = { accountId: trial.id }
+    t.equal((await stage.store.ledger.admit(anAdmission([demand], of))).admitted, true)
+    const after = await rowsOf(admin, '?account=trial&period=total')
+    const { spentNanoUsd, status } = named(after, 'trial-key') ?? {}
+    t.same([spentNanoUsd, status], [5 * USD, 'over'], 'by its counter, beyond the limit')
+    t.equal(after.counts.over, 2)
   })
 
   await t.test('a raise holds until its end, within the limits above', async (t) => {

@@ -1,4 +1,4 @@
-/** Dialogs that change an account: create, limits, plan, state and the link of its login. */
+/** Dialogs that change an account: create, settings, limits, state and the link of its login. */
 import type { ReactElement } from 'react'
 import type {
   AccountPageReply,
@@ -13,11 +13,11 @@ import { SelectField, TextField, type Bound } from '../../components/form.js'
 import { SuggestField } from '../../components/suggest-field.js'
 import { BlockSkeleton, ProblemLine } from '../../components/loading-states.js'
 import { report } from '../../components/notices.js'
-import { exactCount, exactDollars } from '../../format/number.js'
+import { exactCount, exactDollars, plural } from '../../format/number.js'
 import { fullTime } from '../../format/time.js'
 import { priceText } from '../../shell/navigation-rail.js'
 import { useRights, useSession } from '../../shell/session.js'
-import { LIMIT_FIELDS, type LimitField } from '../keys/key-draft.js'
+import { labelsFault, labelsIn, labelsText, LIMIT_FIELDS, type LimitField } from '../keys/key-draft.js'
 
 interface LinkProps {
   readonly email: string
@@ -129,6 +129,10 @@ export function AccountField({
 interface AccountPart {
   readonly id: string
   readonly name: string
+  readonly displayName: string
+  readonly labels: Readonly<Record<string, string>>
+  /** The names of the accounts above it, from the top. */
+  readonly above: readonly string[]
   readonly plan: string
   readonly disabled: boolean
   readonly liveKeys: number
@@ -140,24 +144,58 @@ interface AccountProps {
   readonly account: AccountPart
   readonly onClose: () => void
 }
-/** Gives the account another plan. */
-export function ChangePlan({ account: { id, name, plan, liveKeys }, onClose }: AccountProps) {
+/** Changes the display name, the labels, the plan and the account above. */
+export function EditAccount({ account, onClose }: AccountProps) {
+  const { id, name, displayName, labels, above, plan, liveKeys } = account
   const plans = usePlans()
   const { refresh } = useSession()
   return (
     <FormDialog
-      title={`Plan of ${name}`}
-      description={`The account has ${liveKeys} keys. A smaller plan keeps them, and allows no new ones.`}
-      verb="Change plan"
-      initial={{ plan }}
-      send={async (chosen) => {
-        await change('PATCH /accounts/{id}', chosen, id)
+      title={`Edit ${name}`}
+      description={`The name ${name} itself never changes.`}
+      verb="Save"
+      initial={{ displayName, labels: labelsText(labels), parent: above.at(-1) ?? '', plan }}
+      check={(values) => {
+        const fault = labelsFault(values.labels)
+        return fault === null ? {} : { labels: fault }
+      }}
+      send={async ({ displayName: shown, labels: text, parent, plan: chosen }) => {
+        await change(
+          'PATCH /accounts/{id}',
+          {
+            ...{ displayName: shown.trim() || name, labels: labelsIn(text) },
+            ...{ parent: parent.trim() || null, plan: chosen },
+          },
+          id,
+        )
         await refresh()
-        report(`${name} has the plan ${chosen.plan}.`)
+        report(`Saved. ${name} has the new settings.`)
       }}
       onClose={onClose}
     >
-      {({ field }) => <SelectField label="Plan" options={plans} {...field('plan')} />}
+      {({ field }) => (
+        <>
+          <TextField label="Display name" maxLength={100} autoFocus {...field('displayName')} />
+          <AccountField
+            label="Account above"
+            hint="Its limits count for this account, too. Empty: at the top."
+            {...field('parent')}
+          />
+          <TextField
+            label="Labels"
+            hint="For usage by label, limits and routes: team=research env=ci."
+            autoComplete="off"
+            spellCheck={false}
+            {...field('labels')}
+          />
+          <SelectField
+            label="Plan"
+            hint={`The account has ${plural(liveKeys, 'key')}. A smaller plan keeps them, and allows no new ones.`}
+            options={plans}
+            {...field('plan')}
+          />
+        </>
+      )}
     </FormDialog>
   )
 }

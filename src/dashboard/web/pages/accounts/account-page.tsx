@@ -1,6 +1,6 @@
 /** The page of an account: its budget, keys, members, the accounts below it, and what changed in it. */
 import { useState, type ReactNode } from 'react'
-import type { AccountPageReply } from '../../../../control/dashboard/schema/schema.js'
+import type { AccountPageReply, LimitLevel } from '../../../../control/dashboard/schema/schema.js'
 import { useList, useResource } from '../../api/use-resource.js'
 import { Button, CreateButton } from '../../components/button.js'
 import { Chart, coloursOf, groupName, seriesId } from '../../components/chart.js'
@@ -19,9 +19,10 @@ import { useRights } from '../../shell/session.js'
 import { AUDIT_COLUMNS } from '../audit.js'
 import { FailureTable } from '../failure-groups.js'
 import { KeysOf } from '../keys/keys.js'
-import { limitTexts } from '../keys/key-draft.js'
+import { labelsText, limitTexts } from '../keys/key-draft.js'
 import { AddMember, MemberList } from '../members.js'
-import { AccountLimits, ChangePlan, CreateAccount, DisableAccount, PasswordLink } from './account-dialogs.js'
+import { RaiseButton, RaiseNote } from '../raise-budget.js'
+import { AccountLimits, CreateAccount, DisableAccount, EditAccount, PasswordLink } from './account-dialogs.js'
 import { AccountTree, BudgetBar } from './account-tree.js'
 
 const EVERY_MS = 15_000
@@ -308,7 +309,14 @@ function Failures({ name }: { readonly name: string }) {
 function LimitsTab({ page, edit }: PageProps) {
   const { account, inherited, planLimits, mayChangeLimits } = page
   const levels = useLimits(account.name)?.filter(({ scope }) => scope !== 'key')
+  const budgets = useResource('/budgets', { account: account.name, kind: 'account' }, { everyMs: EVERY_MS })
+  const [dialog, open] = useDialog()
   const plan = limitTexts(planLimits)
+  const budgetOf = ({ scope, kind }: LimitLevel) =>
+    budgets.data?.rows.find(
+      ({ ofId, source, period }) =>
+        ofId === account.id && source === 'own' && scope === 'account' && kind === `usd_per_${period}`,
+    )
   return (
     <>
       <Block
@@ -322,13 +330,23 @@ function LimitsTab({ page, edit }: PageProps) {
           </Empty>
         ) : (
           <ul className="limits panel">
-            {levels.map((limit) => (
-              <li key={`${limit.scope} ${limit.kind}`}>
-                <LimitBar limit={limit} />
-              </li>
-            ))}
+            {levels.map((limit) => {
+              const row = budgetOf(limit)
+              return (
+                <li key={`${limit.scope} ${limit.kind}`}>
+                  <LimitBar limit={limit} />
+                  {row === undefined ? null : (
+                    <p className="row spread">
+                      <RaiseNote row={row} />
+                      <RaiseButton row={row} open={open} />
+                    </p>
+                  )}
+                </li>
+              )
+            })}
           </ul>
         )}
+        {dialog}
       </Block>
       <Block title="Also hold for it">
         <Facts>
@@ -376,6 +394,7 @@ function Changes({ name, action }: { readonly name: string; readonly action?: st
 function Settings({ page: { account } }: { readonly page: AccountPageReply }) {
   const [dialog, open] = useDialog()
   const { email } = account
+  const above = account.above.at(-1)
   const row = (name: string, value: ReactNode, act: ReactNode) => (
     <Fact name={name}>
       <span className="row line">
@@ -383,24 +402,29 @@ function Settings({ page: { account } }: { readonly page: AccountPageReply }) {
       </span>
     </Fact>
   )
-  const button = (verb: string, Shown: typeof ChangePlan, tone: 'plain' | 'danger' = 'plain') => (
+  const button = (verb: string, Shown: typeof EditAccount, tone: 'plain' | 'danger' = 'plain') => (
     <Button tone={tone} onClick={() => open((onClose) => <Shown account={account} onClose={onClose} />)}>
       {verb}
     </Button>
   )
   return (
-    <Block title="Settings">
+    <Block title="Settings" action={button('Edit settings', EditAccount)}>
       <Facts>
         <Fact name="Name">
           <code>{account.name}</code>
         </Fact>
+        <Fact name="Display name">{account.displayName}</Fact>
+        <Fact name="Account above">
+          {above === undefined ? 'none, at the top' : <Link to={`/accounts/${above}`}>{above}</Link>}
+        </Fact>
+        <Fact name="Labels">{labelsText(account.labels) || 'none'}</Fact>
+        <Fact name="Plan">{account.plan}</Fact>
         <Fact name="Id">
           <code>{account.id}</code>
         </Fact>
         <Fact name="Created">
           <Day ms={account.createdAtMs} />
         </Fact>
-        {row('Plan', account.plan, button('Change plan', ChangePlan))}
         {email === null ? null : row('Login', email, button('Password link', PasswordLink))}
         {row(
           'State',

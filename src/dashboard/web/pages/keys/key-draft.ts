@@ -151,9 +151,7 @@ export function draftOf({ name, expiresAtMs, models, allowTools, limits, labels 
     toolNames: (allowTools ?? []).filter((tool) => tool !== ANY_TOOL).join(' '),
     limited: Object.keys(limits).length > 0 ? 'own' : 'plan',
     ...Object.fromEntries(shown),
-    labels: Object.entries(labels)
-      .map(([label, value]) => `${label}=${value}`)
-      .join(' '),
+    labels: labelsText(labels),
   }
 }
 
@@ -209,8 +207,15 @@ function limitsOf(draft: Draft): KeyLimits {
   )
 }
 
+/** `team=research env=ci`. */
+export function labelsText(labels: Key['labels']): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ')
+}
+
 /** The labels of a text. A word without `=` has an empty value. */
-function labelsIn(text: string): Record<string, string> {
+export function labelsIn(text: string): Record<string, string> {
   const words = text.split(/[\s,]+/).filter((word) => word !== '')
   return Object.fromEntries(
     words.map((word): [string, string] => {
@@ -280,7 +285,8 @@ function toolsFault({ tools, toolNames }: Draft): string | null {
   return wrong === undefined ? null : `"${wrong}" is not the name of a tool.`
 }
 
-function labelsFault(text: string): string | null {
+/** What is wrong with the text of labels; null: nothing. */
+export function labelsFault(text: string): string | null {
   const labels = Object.entries(labelsIn(text))
   if (labels.length > MAX_LABELS) return `Use at most ${MAX_LABELS} labels.`
   for (const [name, value] of labels) {

@@ -14,7 +14,7 @@ import { unitsText } from '../../format/units.js'
 import { fullTime } from '../../format/time.js'
 import { Link, setFilter, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
-import { withScope } from '../../shell/session.js'
+import { useTree, withScope } from '../../shell/session.js'
 import { FIGURE_NAMES, FigureCards } from '../figure-cards.js'
 import { Crumbs, GROUPINGS, isAlone, nameOfGrouping, useDrill } from './drill.js'
 import { UsageChart } from './usage-chart.js'
@@ -38,7 +38,7 @@ export function UsagePage() {
     ({ rows }) => rows,
     { sortable: true, usualSort: '-cost' },
   )
-  useOnTraffic(useLive(scope, range.isLive), () => {
+  useOnTraffic(useLive({ account: scope, tree: useTree().isTree ? 'true' : null }, range.isLive), () => {
     resource.reload()
     list.reload()
   })
