@@ -1,7 +1,7 @@
 /**
- * The budgets of accounts, keys and labels in their running day, week or month, or in all: what the ledger has
- * of the period, the limit that holds, and a forecast. A budget that is younger than its period counts the
- * whole. Of one in all the limit's own counter is shown: it outlives what the ledger keeps.
+ * The budgets of accounts, keys and labels in their running day, week or month, or in all: what the ledger
+ * has of the period, the limit that holds, and a forecast. A budget that is younger than its period counts
+ * the whole. Of one in all the limit's own counter is shown: it outlives what the ledger keeps.
  */
 import { HOUR_MS } from '../../base/time-units.js'
 import { displayNameOf } from '../../accounts/names.js'

@@ -1,12 +1,15 @@
 /** The current state of the limits and budgets of an account and its keys. Reading it consumes nothing. */
+import { HOUR_MS } from '../../../base/time-units.js'
 import { accountPart } from '../../../accounts/authentication/authentication-result.js'
 import type { Account, ApiKey, Identity } from '../../../accounts/account.js'
 import type { Snapshot } from '../../../config/config.js'
 import { GatewayError } from '../../../errors.js'
 import { limitDemandsOf, ownSubject, Rules, type LimitDemand } from '../../../limits/find-limits.js'
-import { isWindowKind, leftOf } from '../../../store/limit-arithmetic.js'
+import { isBudgetKind, isWindowKind, leftOf, spanOf } from '../../../store/limit-arithmetic.js'
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { Demand, LimitState } from '../../../store/ledger.js'
+import type { GroupUse } from '../../../store/usage-queries.js'
+import { withBelow } from '../../../usage/account-selection.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/access.js'
 import * as schema from '../schema/schema.js'
@@ -54,22 +57,61 @@ async function limits(
   return { status: 200, json }
 }
 
-/** The state of the limits of an account and of those of these keys that have limits of their own. */
+/**
+ * The state of the limits of an account and of those of these keys that have limits of their own. A budget
+ * that has counted no request yet has the spend of its period in the ledger, as after its first request.
+ */
 export async function limitLevels(
-  { ledger, snapshot, now }: Pick<Services, 'ledger' | 'snapshot' | 'now'>,
+  services: Pick<Services, 'ledger' | 'snapshot' | 'now' | 'store'>,
   account: Account,
   keys: readonly ApiKey[],
 ): Promise<schema.LimitLevel[]> {
+  const { ledger, snapshot, now } = services
   const owned = ownedLimits(rulesOf(snapshot()), account, keys)
   const limitStates = await ledger.limitStates(
     account.id,
     owned.map(({ claim }) => claim.demand),
   )
   const nowMs = now()
+  const unused = owned.filter((_, at) => limitStates[at]?.remaining === limitStates[at]?.limit)
+  const spentOf = await spentBefore(services, account, unused)
   return owned.flatMap((each, at) => {
     const limitState = limitStates[at]
-    return limitState === undefined ? [] : [view(each, limitState, nowMs)]
+    if (limitState === undefined) return []
+    const { limit, remaining } = limitState
+    return [view(each, { ...limitState, remaining: Math.min(remaining, limit - spentOf(each)) }, nowMs)]
   })
+}
+
+/** What the ledger has of the periods of budgets, as a function. */
+async function spentBefore(
+  { ledger, store, now }: Pick<Services, 'ledger' | 'now' | 'store'>,
+  account: Account,
+  unused: readonly Owned[],
+): Promise<(of: Owned) => number> {
+  const spent = new Map<Owned, number>()
+  const read = new Map<string, Promise<readonly GroupUse[]>>()
+  const toMs = Math.ceil((now() + 1) / HOUR_MS) * HOUR_MS
+  for (const owned of unused) {
+    const { claim, key } = owned
+    const { kind, subject } = claim.demand
+    if (!isBudgetKind(kind)) continue
+    const ids =
+      subject === ownSubject(account.id) ? await withBelow({ store }, account.id) : new Set([account.id])
+    const { fromMs } = spanOf(kind, now())
+    const accountId = ids.size > 1 ? null : account.id
+    const name = `${fromMs} ${accountId ?? ''}`
+    const uses = read.get(name) ?? ledger.groupUse({ accountId, fromMs, toMs, by: 'key' })
+    read.set(name, uses)
+    const counted = (await uses).filter((use) =>
+      key === null ? ids.has(use.accountId) : use.keyId === key.id,
+    )
+    spent.set(
+      owned,
+      counted.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0),
+    )
+  }
+  return (of) => spent.get(of) ?? 0
 }
 
 const rules = new WeakMap<Snapshot, Rules>()

@@ -1,4 +1,4 @@
-/** Budgets: what accounts, keys and labels may spend in a day, week or month, or in all, and how far they are. */
+/** Budgets: what accounts, keys and labels may spend in a period or in all, and how far they are. */
 import * as z from 'zod'
 import { count, nanoUsd, scope, search, timeMs } from './shared-types.js'
 
@@ -27,7 +27,7 @@ export const budgetRow = z.strictObject({
   spentNanoUsd: nanoUsd,
   /** That holds now. */
   limitNanoUsd: nanoUsd,
-  /** At the end of the period: by weekday if known, else linear; null in all, or if it is too early to say. */
+  /** At the end of the period: by weekday if known, else linear; null in all, or if it is too early. */
   forecastNanoUsd: nanoUsd.nullable(),
   linearNanoUsd: nanoUsd.nullable(),
   weekdayNanoUsd: nanoUsd.nullable(),

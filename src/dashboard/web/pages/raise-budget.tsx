@@ -17,7 +17,7 @@ interface RaiseProps {
   readonly open: OpenDialog
 }
 
-/** The button that raises a budget until a time; nothing if it never resets, or is not the user's to change. */
+/** The button that raises a budget until a time; nothing if it never resets, or the user may not. */
 export function RaiseButton({ row, open }: RaiseProps) {
   const { period, toMs } = row
   if (!row.mayChange || period === 'total' || toMs === null) return null

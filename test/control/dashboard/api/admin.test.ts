@@ -119,8 +119,20 @@ void t.test('accounts: display name, labels and the account above, each in the a
     t.match(refused.error['param'], param)
   }
   const { entries } = auditReply.parse((await root.get(`/audit?account=search&limit=50`)).json)
-  const changes = entries.flatMap(({ changes }) => changes ?? [])
-  t.match(changes.map(({ path }) => path).sort(), ['display_name'])
+  const changed = entries
+    .filter(({ action }) => action !== 'account.create')
+    .flatMap(({ changes }) => changes)
+  const text = changed.map(({ path, before, after }) => `${path}: ${before ?? '–'} → ${after ?? '–'}`)
+  t.same(text.sort(), [
+    'display_name: Search team → search',
+    'display_name: search → Search team',
+    'labels.env: prod → –',
+    'labels.env: – → prod',
+    'labels.team: red → blue',
+    'labels.team: – → red',
+    'parent: acme → –',
+    'parent: – → acme',
+  ])
 })
 
 void t.test('operations: upstreams and the configuration', async (t) => {

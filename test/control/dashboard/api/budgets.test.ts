@@ -99,6 +99,15 @@ async function check(t: Test, store?: string): Promise<void> {
       ...{ spentNanoUsd: 3 * USD, limitNanoUsd: 2 * USD, forecastNanoUsd: null, overOnMs: null },
     })
     t.match(named(rows, 'trial-key'), { kind: 'key', spentNanoUsd: 3 * USD, status: 'fine' }, 'by the ledger')
+    const level = limitsReply.parse((await admin.get('/limits?account=trial')).json).limits
+    t.match(
+      level.map(({ scope, used }) => [scope, used]),
+      [
+        ['account', 2 * USD],
+        ['key', 3 * USD],
+      ],
+      'the same beside the limits, before their first request',
+    )
     const demand = {
       ...({ kind: 'usd_total', subject: `key:${ofTrial.id};own`, shared: false } as const),
       ...{ limitNanoUsd: 9 * USD, costNanoUsd: 5 * USD },
