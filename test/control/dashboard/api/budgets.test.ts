@@ -2,7 +2,7 @@
  * Goal: the list of budgets has every account, key and label with a limit in money, with the spend of the
  * whole period and a forecast; a raise holds until its end, within the limits above, and is in the audit
  * trail with its reason.
- * A budget in all is in the list, too, with what its counter has, whatever the ledger still keeps.
+ * A budget in all is in the list, too, with what its counter has, also if the ledger keeps less.
  * Method: a gateway with accounts, keys and requests of the last weeks; both stores. Forecasts are also
  * compared with the formulas by hand.
  */
