@@ -1,7 +1,6 @@
 /**
  * Sums of usage for the page: over time, by model, by key. Pure.
  */
-import { compareNanoUsd } from '../../base/nano-usd.js'
 import { FIRST_CONTENT_BOUNDS_MS } from '../../store/first-content.js'
 import type { UsageSum } from '../../store/usage-queries.js'
 import { sumOfSums, sumsBy, type SumFigures } from '../../usage/add-sums.js'
@@ -24,33 +23,6 @@ export function pointsOf(sums: Iterable<UsageSum>): schema.Sent<typeof schema.us
   return [...sumsBy(sums, ({ startMs }) => startMs)]
     .sort(([a], [b]) => a - b)
     .map(([startMs, sum]) => ({ startMs, ...figures(sum) }))
-}
-
-/** The largest groups by cost and then by requests, and the sum of all others. */
-export function groupsOf(
-  sums: readonly UsageSum[],
-  nameOf: (sum: UsageSum) => string,
-): schema.Sent<typeof schema.usageGroup>[] {
-  const byName = new Map<string, UsageSum[]>()
-  for (const sum of sums) {
-    const list = byName.get(nameOf(sum))
-    if (list === undefined) byName.set(nameOf(sum), [sum])
-    else list.push(sum)
-  }
-  const rest = byName.get(OTHER) ?? []
-  byName.delete(OTHER)
-  const groups = [...byName.entries()]
-    .map(([id, own]) => ({ id, own, total: figuresOf(own) }))
-    .sort(
-      (a, b) =>
-        compareNanoUsd(b.total.costNanoUsd, a.total.costNanoUsd) || b.total.requests - a.total.requests,
-    )
-  const shown = groups.slice(0, MAX_GROUPS).map(({ id, own, total }) => {
-    return { id, label: id, total, points: pointsOf(own) }
-  })
-  rest.push(...groups.slice(MAX_GROUPS).flatMap(({ own }) => own))
-  if (rest.length === 0) return shown
-  return [...shown, restGroup(rest)]
 }
 
 /** The group that sums up all others. */

@@ -98,9 +98,9 @@ function Shell() {
   useKeyboard(rights, { help: showHelp, find })
   const { path } = useLocation()
   const section = SECTIONS.find((each) => isAt(each, path))
-  const isHidden = section !== undefined && !isShown(section, rights)
+  const hidden = section !== undefined && !isShown(section, rights) ? section : undefined
   const found = accountOfPath(path) === null ? PAGES[path] : AccountPage
-  const Shown = (isHidden ? undefined : found) ?? NotFoundPage
+  const Shown = hidden === undefined ? found : undefined
   return (
     <div className="shell">
       <a className="skip" href="#content">
@@ -117,7 +117,7 @@ function Shell() {
         <ConnectionBanner />
         <IncidentStrip />
         <Suspense fallback={<BlockSkeleton />}>
-          <Shown key={path} />
+          {Shown === undefined ? <NotFoundPage section={hidden} /> : <Shown key={path} />}
         </Suspense>
       </div>
       {finding ? (

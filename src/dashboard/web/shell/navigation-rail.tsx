@@ -200,14 +200,14 @@ function Foot() {
 }
 
 /** A page of the rail. */
-interface Section {
+export interface Section {
   readonly path: string
   readonly name: string
   readonly icon: IconName
   /** The letter after `g`. */
   readonly key: string
   /** The right without which the page is not shown. */
-  readonly needs: keyof Rights | null
+  readonly needs: 'readsKeys' | 'makesKeys' | 'readsMembers' | 'readsAccounts' | 'readsGateway' | null
 }
 
 const ACCOUNTS = '/accounts'

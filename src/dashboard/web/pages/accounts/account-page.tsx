@@ -119,8 +119,8 @@ function MainAction({ tab, page, edit }: ActionProps) {
 }
 
 function Tabs({ name, tab }: { readonly name: string; readonly tab: Tab }) {
-  const { readsKeys, isAdmin } = useRights()
-  const shown = TABS.filter(({ id }) => (id !== 'keys' || readsKeys) && (id !== 'settings' || isAdmin))
+  const { readsKeys } = useRights()
+  const shown = TABS.filter(({ id }) => id !== 'keys' || readsKeys)
   return (
     <nav className="tabs row line" aria-label="Parts of the account">
       {shown.map((each) => (
@@ -393,6 +393,7 @@ function Changes({ name, action }: { readonly name: string; readonly action?: st
 
 function Settings({ page: { account } }: { readonly page: AccountPageReply }) {
   const [dialog, open] = useDialog()
+  const { isAdmin } = useRights()
   const { email } = account
   const above = account.above.at(-1)
   const row = (name: string, value: ReactNode, act: ReactNode) => (
@@ -402,11 +403,12 @@ function Settings({ page: { account } }: { readonly page: AccountPageReply }) {
       </span>
     </Fact>
   )
-  const button = (verb: string, Shown: typeof EditAccount, tone: 'plain' | 'danger' = 'plain') => (
-    <Button tone={tone} onClick={() => open((onClose) => <Shown account={account} onClose={onClose} />)}>
-      {verb}
-    </Button>
-  )
+  const button = (verb: string, Shown: typeof EditAccount, tone: 'plain' | 'danger' = 'plain') =>
+    isAdmin ? (
+      <Button tone={tone} onClick={() => open((onClose) => <Shown account={account} onClose={onClose} />)}>
+        {verb}
+      </Button>
+    ) : null
   return (
     <Block title="Settings" action={button('Edit settings', EditAccount)}>
       <Facts>

@@ -208,6 +208,12 @@ function secondLine({ name, displayName, above, labels, disabled }: TreeRow, isF
 /** The share of a budget from which it is shown as nearly used up. */
 const NEAR = 0.8
 
+/** Administrators limit every account, owners those below others, auditors none. */
+function useMayLimit({ above }: TreeRow): boolean {
+  const { isAdmin, readsGateway } = useRights()
+  return isAdmin || (!readsGateway && above.length > 0)
+}
+
 interface BudgetProps {
   readonly row: TreeRow
   readonly set: (name: string) => void
@@ -215,14 +221,14 @@ interface BudgetProps {
 
 /** Spend against the budget of the month, or the way to set one. */
 function Budget({ row, set }: BudgetProps) {
-  const { isAdmin } = useRights()
+  const mayLimit = useMayLimit(row)
   const { name, costNanoUsd: spent, budgetNanoUsd: budget, unpricedRequests } = row
   if (budget === null) {
     return (
       <span className="row line gap-8">
         <Money nano={spent} unpriced={unpricedRequests} />
         <span className="soft small">no budget</span>
-        {isAdmin || row.above.length > 0 ? (
+        {mayLimit ? (
           <button type="button" className="link small" onClick={() => set(name)}>
             Set<span className="unseen"> the budget of {name}</span>
           </button>
@@ -260,10 +266,10 @@ export function BudgetBar({ name, spent, budget }: BarProps) {
 }
 
 function RowMenu({ row, actions }: { readonly row: TreeRow; readonly actions: TreeActions }) {
-  const { isAdmin, readsGateway } = useRights()
-  const { name, above } = row
+  const { isAdmin } = useRights()
+  const mayLimit = useMayLimit(row)
+  const { name } = row
   const look = (path: string) => () => go(`${path}?account=${name}`)
-  const mayLimit = isAdmin || (!readsGateway && above.length > 0)
   return (
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${name}`} />}
