@@ -13,6 +13,7 @@ import {
 } from '../../../../src/control/dashboard/schema/schema.js'
 import { hasCredential } from '../../../../src/control/dashboard/secret-text.js'
 import { startStage, type Browser } from '../../../dashboard/fixtures/stage.js'
+import { dice } from '../../../helpers/seeded-random.js'
 
 /** Made for this test; none of them opens anything. */
 const FORMS = [
@@ -33,7 +34,42 @@ const FORMS = [
   `hf_${'Ab3'.repeat(11)}`,
   `eyJ${'hbGciOiJ'.repeat(3)}.${'eyJzdWIi'.repeat(3)}.${'c2lnbmF0'.repeat(3)}`,
 ]
+const [LOWER, DIGITS] = ['abcdefghijklmnopqrstuvwxyz', '0123456789']
+const LETTERS = LOWER + LOWER.toUpperCase()
+const BASE62 = LETTERS + DIGITS
+/** The form of each vendor's keys: what is fixed, then random characters. */
+const VENDORS: readonly (readonly [start: string, alphabet: string, length: number])[] = [
+  ...['sk_', 'sat_', 'slt_', 'slr_'].map((start) => [start, BASE62, 44] as const),
+  ...['sk-ant-api03-', 'sk-ant-oat01-', 'sk-ant-admin01-'].map(
+    (start) => [start, `${BASE62}-_`, 95] as const,
+  ),
+  ...['sk-proj-', 'sk-svcacct-', 'sk-admin-', 'nvapi-'].map((start) => [start, `${BASE62}-_`, 74] as const),
+  ['sk-', BASE62, 48],
+  ['sk-', '0123456789abcdef', 32],
+  ['AIzaSy', `${BASE62}-_`, 33],
+  ...['AKIA', 'ASIA'].map((start) => [start, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567', 16] as const),
+  ['gsk_', BASE62, 52],
+  ['xai-', BASE62, 80],
+  ['hf_', LETTERS, 34],
+  ['r8_', BASE62, 37],
+  ['fw_', BASE62, 24],
+  ['csk-', LOWER + DIGITS, 48],
+  ['pplx-', BASE62, 48],
+  ['tgp_v1_', `${BASE62}-_`, 43],
+  ['glpat-', `${BASE62}-_`, 20],
+  ['sk_live_', BASE62, 24],
+  ...['ghp_', 'gho_', 'github_pat_'].map((start) => [start, BASE62, 36] as const),
+  ['bedrock-api-key-', `${BASE62}+/`, 120],
+]
+const RANDOM_KEYS = 100
+
 const PLAIN = [
+  'sk-team-platform-prod-2026-eu-west',
+  'hf-meta-llama-3-8b-instruct-long',
+  'fw-deepseek-v3-instruct-base',
+  'skyscanner2026productionteam',
+  'sess-timeouts-of-the-checkout-app',
+  'satellitenkommunikationsdienste',
   'ci-runner',
   'sk_9fQ2x',
   'sk-learn-embeddings',
@@ -47,6 +83,16 @@ const PLAIN = [
 void t.test('credentials are recognised, the same by the page and the server', (t) => {
   for (const text of FORMS) t.ok(hasCredential(text), text.slice(0, 12))
   for (const text of PLAIN) t.notOk(hasCredential(text), text)
+  const random = dice(50)
+  for (const [start, alphabet, length] of VENDORS) {
+    const missed = Array.from({ length: RANDOM_KEYS }, () => {
+      const end = Array.from({ length }, () => alphabet[Math.floor(random() * alphabet.length)] ?? '').join(
+        '',
+      )
+      return `${start}${end}`
+    }).filter((key) => !hasCredential(`the key "${key}" of ci`))
+    t.same(missed, [], start)
+  }
   const formsIn = (path: string) => /^ {2}\/.*\/$/m.exec(readFileSync(path, 'utf8'))?.[0]
   const [server, page] = [
     'src/control/dashboard/secret-text.ts',
