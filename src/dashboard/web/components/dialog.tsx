@@ -1,6 +1,6 @@
 /** Dialogs and drawers. Both trap focus and return it when they close. */
 import { Dialog as Base } from '@base-ui/react/dialog'
-import { isValidElement, useState, type ReactElement, type ReactNode } from 'react'
+import { isValidElement, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import type { Problem } from '../api/client.js'
 import { Button, IconButton } from './button.js'
 import { CONTENT } from './content.js'
@@ -17,7 +17,7 @@ interface DialogProps {
   readonly isQuestion?: boolean
   readonly side?: boolean
   readonly wide?: boolean
-  /** A selector of what has focus at first; the first control by default. */
+  /** A selector of what has focus at first; by default the first control, in a drawer the drawer itself. */
   readonly focus?: string
   readonly children: ReactNode
 }
@@ -27,6 +27,7 @@ export function Dialog(props: DialogProps) {
   const { title, description, onClose, closable = true, side = false, wide = false, focus } = props
   const { isQuestion = false } = props
   useState(saveFocusOrigin)
+  const popup = useRef<HTMLDivElement>(null)
   const className = side ? 'drawer' : wide ? 'dialog wide stack gap-16' : 'dialog stack gap-16'
   return (
     <Base.Root
@@ -41,10 +42,15 @@ export function Dialog(props: DialogProps) {
       <Base.Portal>
         <Base.Backdrop className="veil" />
         <Base.Popup
+          ref={popup}
           className={className}
           role={isQuestion ? 'alertdialog' : 'dialog'}
           finalFocus={originOfFocus}
-          initialFocus={() => (focus === undefined ? true : document.querySelector<HTMLElement>(focus))}
+          // Enter after a pasted key must not press the button that closes the drawer.
+          initialFocus={() => {
+            if (focus !== undefined) return document.querySelector<HTMLElement>(focus)
+            return side ? popup.current : true
+          }}
         >
           <header className="dialog-head row line spread gap-12">
             <Base.Title>{title}</Base.Title>

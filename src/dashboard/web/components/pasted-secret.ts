@@ -12,7 +12,7 @@ import { report } from './notices.js'
 export function withoutSecret(text: string, found: () => void = () => undefined): string {
   if (!hasCredential(text)) return text
   const key = ownKeyIn(text)
-  if (key === null) report('This looks like a key or a token of another system. It was not sent.')
+  if (key === null) report('This looks like a secret other than a key of this gateway. It was not sent.')
   else void lookUp(key, found)
   return ''
 }

@@ -38,8 +38,8 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
   const onKey = (event: KeyboardEvent<HTMLElement>): void => {
     if (event.key === 'Enter' && event.target instanceof HTMLInputElement) {
       const [first] = items
-      // Results of an earlier text must not be opened.
-      if (first === undefined || asked !== text.trim()) return
+      // Results of an earlier text must not be opened, and no page after a pasted key has left the field.
+      if (first === undefined || text.trim() === '' || asked !== text.trim()) return
       event.preventDefault()
       go(first.to)
       onClose()
