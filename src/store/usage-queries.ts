@@ -1,5 +1,6 @@
 /** The queries of a store's ledger, and their results: sums of usage, the use of keys, and ledger entries. */
 import { addNanoUsd, type NanoUsd } from '../base/nano-usd.js'
+import { HOUR_MS } from '../base/time-units.js'
 import { UNIT_NAMES, unitFigures, unitFiguresIn, type UnitFigures } from '../base/unit-counts.js'
 import { causeOf, type Cause } from '../errors.js'
 import type { LedgerEntry } from '../ledger/entry.js'
@@ -205,32 +206,68 @@ export interface AccountUse extends UnitFigures {
   readonly unpriced: number
 }
 
+/** What the sums of a month, or of some hours of one, have. */
+export interface UsesOfMonth {
+  readonly uses: readonly AccountUse[]
+  /** Accounts of which requests were made under several paths: these are left to the entries. */
+  readonly moved: readonly string[]
+  /** All of them, also those of moved accounts. */
+  readonly requests: number
+}
+
 /**
  * What accounts used in a month, from the use of each key and model (`key model`) and of each account
- * (`account`); the accounts of which requests were made under several paths are left to the entries.
+ * (`account`). Null if sums lack the paths of some requests, as those of earlier versions.
  */
 export function usesOfMonth(
   month: number,
   lines: readonly GroupUse[],
   ofAccounts: readonly GroupUse[],
-): { readonly uses: AccountUse[]; readonly moved: string[] } {
+): UsesOfMonth | null {
   const paths = new Map<string, string[]>()
-  for (const { keyId, requests } of ofAccounts) {
+  let requests = 0
+  for (const { keyId, requests: own } of ofAccounts) {
+    if (own === 0) continue
+    requests += own
     const end = keyId.indexOf(' ')
     const known = paths.get(keyId.slice(0, end))
-    if (requests === 0) continue
     if (known === undefined) paths.set(keyId.slice(0, end), [keyId.slice(end + 1)])
     else known.push(keyId.slice(end + 1))
   }
   const uses: AccountUse[] = []
-  for (const { keyId: name, accountId, failed, ...figures } of lines) {
+  let ofLines = 0
+  for (const { keyId: name, accountId, ...figures } of lines) {
+    ofLines += figures.requests
     const [path, ...others] = paths.get(accountId) ?? []
     const end = name.indexOf('\t')
     if (path === undefined || others.length > 0 || figures.requests === 0) continue
     const of = { month, accountId, accountPath: path, keyId: name.slice(0, end), model: name.slice(end + 1) }
-    uses.push({ ...of, labels: '', failed, ...figures })
+    uses.push({ ...of, labels: '', ...figures })
   }
-  return { uses, moved: [...paths].flatMap(([id, of]) => (of.length > 1 ? [id] : [])) }
+  if (requests < ofLines) return null
+  return { uses, moved: [...paths].flatMap(([id, of]) => (of.length > 1 ? [id] : [])), requests: ofLines }
+}
+
+/**
+ * The whole hours of a time from the hour after its first entry on: entries that were pruned are in the sums
+ * of earlier ones. Null if there are none.
+ */
+export function wholeHours(
+  { fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>,
+  oldestMs: number,
+): { readonly fromMs: number; readonly toMs: number } | null {
+  const first = Math.ceil(Math.max(fromMs, oldestMs) / HOUR_MS) * HOUR_MS
+  const end = Math.floor(toMs / HOUR_MS) * HOUR_MS
+  return first < end ? { fromMs: first, toMs: end } : null
+}
+
+/** Adds up uses without labels of several parts of a time, each of which has every key once. */
+export function joinedUses(parts: readonly (readonly AccountUse[])[]): readonly AccountUse[] {
+  const [first = [], ...others] = parts.filter((uses) => uses.length > 0)
+  if (others.length === 0) return first
+  const uses = new AccountUses(false)
+  for (const part of [first, ...others]) for (const use of part) uses.add(use)
+  return uses.all()
 }
 
 /** The figures of `AccountUse`, in the order in which engines store them. */

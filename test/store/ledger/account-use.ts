@@ -1,7 +1,12 @@
 /** The tests of every engine for the use of accounts by month. */
 import type { Test } from 'tap'
-import type { AccountUse } from '../../../src/store/usage-queries.js'
-import { aRow, DAY, NOON, type LedgerUnderTest } from './sample-entries.js'
+import { newRequestId } from '../../../src/http/request-id.js'
+import type { LedgerEntry } from '../../../src/ledger/entry.js'
+import { monthOf } from '../../../src/store/limit-arithmetic.js'
+import { AccountUses, useOfEntry, type AccountUse } from '../../../src/store/usage-queries.js'
+import { DAY as TODAY } from '../../helpers/long-suite.js'
+import { dice } from '../../helpers/seeded-random.js'
+import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
 
 const NOVEMBER = Date.UTC(2026, 10)
 const DECEMBER = Date.UTC(2026, 11)
@@ -169,4 +174,71 @@ export async function usedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Pro
   t.equal(await cost(), 101 * days + 15)
   await Promise.all([settle(at(22), 6), ledger.prune({ ...nothing, entriesBeforeMs: at(21) })])
   t.equal(await cost(), 101 * days + 21, 'as many are added as are removed')
+}
+
+/**
+ * In any range, the use is the sum of its entries, and of the whole months of those that are pruned: read
+ * from sums of hours and days, of accounts that were moved, at the edges of hours and of months, with late
+ * entries and amounts above 2^53.
+ */
+export async function usedInAnyRange(t: Test, { ledger, clock }: LedgerUnderTest): Promise<void> {
+  const chance = dice(TODAY)
+  const whole = (below: number): number => Math.floor(chance() * below)
+  const of = <Of>(all: readonly Of[]): Of => all[whole(all.length)] ?? (all[0] as Of)
+  const [from, to] = [DECEMBER - 9 * DAY, DECEMBER + 9 * DAY]
+  clock.atMs = to + 5 * HOUR
+  /** Any time, often at the edge of an hour. */
+  const anyTime = (): number => {
+    const atMs = from + whole(to - from)
+    return chance() < 0.5 ? atMs : Math.round(atMs / HOUR) * HOUR + of([-251, -1, 0, 0, 1, 250])
+  }
+  const anEntry = (atMs: number): LedgerEntry => {
+    const [accountId, ...paths] = of([
+      ['acc_ada', 'acme/ada', 'other/ada'],
+      ['acc_bob', 'acme/bob'],
+      ['acc_eve', ''],
+    ] as const)
+    const isUnpriced = chance() < 0.1
+    return aRow({
+      // The clock of an id may differ from that of the entry.
+      requestId: newRequestId(Math.max(0, atMs + of([0, 0, -250, 249]))),
+      ...{ atMs, accountId, accountPath: of(paths) || null, keyId: `key_${accountId}_${whole(3)}` },
+      ...{ model: of(['one', 'two']), labels: of([null, 'app=a', 'app=b']) },
+      ...(chance() < 0.1 ? { outcome: 'bug' as const, status: 500 } : {}),
+      costNanoUsd: isUnpriced ? null : chance() < 0.1 ? 2 ** 52 + whole(1_000) : whole(1_000_000),
+      units: chance() < 0.2 ? 'image=1 audio_second=0.5' : null,
+    })
+  }
+  const rows = Array.from({ length: 400 }, () => anEntry(anyTime()))
+  await Promise.all(rows.map((row) => ledger.settle(row)))
+  let pruned: readonly AccountUse[] = []
+  const checked = async (kept: readonly LedgerEntry[], what: string): Promise<void> => {
+    for (let at = 0; at < 12; at += 1) {
+      const [fromMs = 0, toMs = 0] = [anyTime(), of([anyTime(), DECEMBER, to + HOUR])].sort((a, b) => a - b)
+      if (fromMs === toMs) continue
+      const wanted = new AccountUses(false)
+      for (const entry of kept) {
+        if (entry.atMs >= fromMs && entry.atMs < toMs) wanted.add(useOfEntry(entry, monthOf(entry.atMs)))
+      }
+      for (const use of pruned) {
+        if (use.month >= monthOf(fromMs) && use.month <= monthOf(toMs - 1)) wanted.add(use)
+      }
+      const found = await ledger.accountUse({ fromMs, toMs, byLabels: false })
+      t.strictSame(found.map(textOf).sort(), wanted.all().map(textOf).sort(), `${what}: ${fromMs} to ${toMs}`)
+    }
+  }
+  await checked(rows, 'all')
+  const more = Array.from({ length: 20 }, () => anEntry(anyTime()))
+  await Promise.all(more.map((row) => ledger.settle(row)))
+  await checked([...rows, ...more], 'late entries')
+  // Short names have the time of the id.
+  const beforeMs = from + 3 * DAY + 17 * 60_000 + 500
+  await ledger.prune({ entriesBeforeMs: beforeMs, hoursBeforeMs: 0, daysBeforeMs: 0 })
+  pruned = await ledger.prunedUse()
+  const kept = [...rows, ...more].filter(({ atMs }) => atMs >= beforeMs)
+  t.ok(pruned.length > 0 && kept.length < rows.length, 'some are pruned')
+  await checked(kept, 'pruned')
+  const late = anEntry(beforeMs - DAY)
+  await ledger.settle(late)
+  await checked([...kept, late], 'a late entry beside pruned ones')
 }

@@ -13,7 +13,7 @@ import { crowds, exactness } from './races.js'
 import { expiry, jumps, renewal } from './leases.js'
 import { bounded, pages, sorted } from './pages.js'
 import { raised, raisedOverMidnight, raisedTogether } from './raises.js'
-import { usedByAccounts, usedInEndedDays, usedInMonths } from './account-use.js'
+import { usedByAccounts, usedInAnyRange, usedInEndedDays, usedInMonths } from './account-use.js'
 import { appended, exported, pruned, settled, summed } from './entries.js'
 import { cellsOfEntries, exactRanges } from './exact-usage.js'
 import { narrowed } from './key-use.js'
@@ -65,6 +65,7 @@ export function ledgerContract(t: Test, engine: string, newUrl: NewUrl): void {
     'use of accounts': usedByAccounts,
     'use of accounts in ended days': usedInEndedDays,
     'use of accounts in months': usedInMonths,
+    'use of accounts in any range': usedInAnyRange,
     sums: summed,
     'sums of keys and models': narrowed,
     'sums by property': summedByProperty,

@@ -12,8 +12,10 @@ import { monthOf } from '../../limit-arithmetic.js'
 import {
   ACCOUNT_FIGURES,
   AccountUses,
+  joinedUses,
   useOfEntry,
   usesOfMonth,
+  wholeHours,
   type AccountUse,
   type AccountUseQuery,
 } from '../../usage-queries.js'
@@ -83,10 +85,11 @@ export class RedisAccountUse {
         const month = monthOf(from)
         const end = last - first < MOST_MONTHS ? Math.min(toMs, Date.UTC(1970, month + 1)) : toMs
         const part = { fromMs: from, toMs: end, byLabels, pruned: requests.get(month) ?? 0 }
-        const ofSums = byLabels ? null : await this.ofSums(part)
-        if (ofSums !== null) {
-          await addInTurns(uses, ofSums.uses)
-          movedIn.set(month, new Set(ofSums.moved))
+        const ofSums = byLabels ? null : await this.ofMonth(part)
+        if (ofSums !== null) movedIn.set(month, new Set(ofSums.moved))
+        const known = ofSums?.uses ?? (byLabels ? null : await this.ofHours(part))
+        if (known !== null) {
+          await addInTurns(uses, known)
           from = end
           continue
         }
@@ -111,7 +114,9 @@ export class RedisAccountUse {
    * entries of accounts that were moved; these lack what is pruned. Null if the part is not a month to its
    * last entry, or sums lack some of its entries.
    */
-  private async ofSums(part: MonthPart): Promise<{ uses: AccountUse[]; moved: string[] } | null> {
+  private async ofMonth(
+    part: MonthPart,
+  ): Promise<{ uses: readonly AccountUse[]; moved: readonly string[] } | null> {
     const { fromMs, toMs } = part
     const month = monthOf(fromMs)
     const endMs = Date.UTC(1970, month + 1)
@@ -122,15 +127,43 @@ export class RedisAccountUse {
       toMs === endMs ? 0 : this.usage.count({ ...span, fromMs: toMs }),
     ])
     if (later > 0) return null
+    const sums = await this.sumsOf(span)
+    if (sums === null || sums.requests < entries + part.pruned) return null
+    return { uses: [...sums.uses, ...(await this.ofAccounts(span, sums.moved))], moved: sums.moved }
+  }
+
+  /**
+   * The use by the entries that are kept of a part of a month: whole hours from sums, the edges from entries.
+   * Null if there is no whole hour, or sums have other requests, as after entries were pruned.
+   */
+  private async ofHours(part: MonthPart): Promise<readonly AccountUse[] | null> {
+    const { fromMs, toMs } = part
+    if (monthOf(fromMs) !== monthOf(toMs - 1)) return null
+    const oldestMs = await this.usage.oldestMs(fromMs)
+    const hours = oldestMs === null ? null : wholeHours(part, oldestMs)
+    const sums = hours && (await this.sumsOf(hours))
+    if (hours === null || sums?.requests !== (await this.usage.countExactly(hours))) return null
+    const first = await this.ofEntries({ ...part, toMs: hours.fromMs }, fromMs)
+    const moved = await this.ofAccounts(hours, sums.moved)
+    return joinedUses([first, sums.uses, moved, await this.ofEntries(part, hours.toMs)])
+  }
+
+  /** The sums of whole hours or days of one month; null if they lack paths, as those of earlier versions. */
+  private async sumsOf({ fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>) {
+    const span = { accountId: null, fromMs, toMs }
     const lines = await this.usage.groupUse({ ...span, by: 'key model' })
-    const accounts = await this.usage.groupUse({ ...span, by: 'account' })
-    const requestsOf = (all: readonly { requests: number }[]) =>
-      all.reduce((sum, { requests }) => sum + requests, 0)
-    const isWhole = requestsOf(lines) >= entries + part.pruned
-    if (!isWhole || requestsOf(accounts) < requestsOf(lines)) return null
-    const { uses, moved } = usesOfMonth(month, lines, accounts)
-    for (const accountId of moved) {
-      const cells = await this.usage.cells({ ...span, accountId, stepMs: endMs })
+    return usesOfMonth(monthOf(fromMs), lines, await this.usage.groupUse({ ...span, by: 'account' }))
+  }
+
+  /** The use of a time in one month by these accounts, from their entries. */
+  private async ofAccounts(
+    { fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>,
+    accountIds: readonly string[],
+  ): Promise<AccountUse[]> {
+    const uses: AccountUse[] = []
+    const month = monthOf(fromMs)
+    for (const accountId of accountIds) {
+      const cells = await this.usage.cells({ accountId, fromMs, toMs, stepMs: Date.UTC(1970, month + 1) })
       for (const { accountPath, keyId, model, failed, ...cell } of cells) {
         const { requests, inputTokens, outputTokens, costNanoUsd, unpriced } = cell
         const of = { month, accountId, accountPath: accountPath ?? '', keyId, model, labels: '' }
@@ -138,7 +171,7 @@ export class RedisAccountUse {
         uses.push({ ...of, ...figures, ...unitFiguresOf(cell) })
       }
     }
-    return { uses, moved }
+    return uses
   }
 
   /**
@@ -188,6 +221,7 @@ export class RedisAccountUse {
 
   private async ofEntries({ toMs, byLabels }: MonthPart, fromMs: number): Promise<AccountUse[]> {
     const uses = new AccountUses(byLabels)
+    if (fromMs >= toMs) return []
     for await (const entries of this.usage.export(fromMs)) {
       for (const entry of entries) {
         if (entry.atMs >= fromMs && entry.atMs < toMs) uses.add(useOfEntry(entry, monthOf(entry.atMs)))

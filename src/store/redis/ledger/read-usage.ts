@@ -137,17 +137,47 @@ export class RedisUsage {
     return counts.reduce((sum: number, count) => sum + Number(count), 0)
   }
 
+  /** The number of entries in a time of more than a second, by their own times. */
+  async countExactly(query: { readonly fromMs: number; readonly toMs: number }): Promise<number> {
+    const [fromMs, toMs] = [query.fromMs + NEAR_MS, query.toMs - NEAR_MS]
+    let count = await this.count({ accountId: null, fromMs, toMs })
+    for (const atMs of [query.fromMs, query.toMs]) {
+      const [oldest, newest] = [timePrefix(atMs - NEAR_MS), timePrefix(atMs + NEAR_MS)]
+      for await (const entries of this.named(null, oldest, newest)) {
+        count += entries.filter((entry) => isInRange(entry, query)).length
+      }
+    }
+    return count
+  }
+
+  /** A time before the first entry from `fromMs` on, by less than a second; null without entries. */
+  async oldestMs(fromMs: number): Promise<number | null> {
+    const from = `[${timePrefix(fromMs - NEAR_MS)}`
+    const [first] = await this.log.places(null, { from, to: `[${AFTER_ALL}`, isDescending: false })
+    return first === undefined ? null : timeIn(first.name) - NEAR_MS
+  }
+
   /** The same in batches, newest first. */
   private async *range(query: EntryQuery): AsyncGenerator<readonly LedgerEntry[]> {
-    const [oldest, newest] = boundsOf(query)
+    for await (const entries of this.named(query.accountId, ...boundsOf(query))) {
+      yield entries.filter((entry) => isInRange(entry, query))
+    }
+  }
+
+  /** The entries with names from the first (inclusive) to the second (exclusive), newest first. */
+  private async *named(
+    accountId: string | null,
+    oldest: string,
+    newest: string,
+  ): AsyncGenerator<readonly LedgerEntry[]> {
     for (let from = newest; ;) {
       const range = { from: `(${from}`, to: `[${oldest}`, isDescending: true }
-      const places = await this.log.places(query.accountId, range)
+      const places = await this.log.places(accountId, range)
       const last = places.at(-1)
       if (last === undefined) return
       from = last.name
       const found = await this.log.read('reading entries', places)
-      yield found.filter((entry) => entry !== null).filter((entry) => isInRange(entry, query))
+      yield found.filter((entry) => entry !== null)
     }
   }
 

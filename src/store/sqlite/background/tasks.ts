@@ -30,11 +30,6 @@ import { correctEntry, type Correction } from '../ledger/correct-entry.js'
 import { numberedEntries, unarchivedEntries, unconfirmedEntries } from '../ledger/waiting-entries.js'
 import type { WriteAheadLog } from './write-ahead-log.js'
 
-/** A use whose cost is text. */
-export interface WrittenUse extends Omit<GroupUse, 'costNanoUsd'> {
-  readonly costNanoUsd: string
-}
-
 /** The tasks by name. Arguments and results are copied between the threads. */
 export type Tasks = ReturnType<typeof tasksOf>
 
@@ -81,7 +76,8 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
       if (query.accountId !== null) caughtUp()
       return cellsOf(db, query)
     },
-    accountUse: (query: AccountUseQuery) => accountUseOf(db, query, caughtUp().groupUses),
+    accountUse: (query: AccountUseQuery) =>
+      JSON.stringify(accountUseOf(db, query, caughtUp().groupUses).map(writtenUse)),
     prunedUse: () => prunedUseOf(db),
     putAccountUse: (uses: readonly AccountUse[]) => putAccountUse(usage().rollUp, uses),
     keyUse: (query: KeyUseQuery) => caughtUp().groupUses.ofKeys(query),
@@ -103,8 +99,7 @@ export function tasksOf(db: Connection, log: WriteAheadLog) {
   }
 }
 
-/** A use as JSON has it: a large amount as digits. */
-function writtenUse(use: GroupUse): GroupUse | WrittenUse {
+function writtenUse(use: GroupUse | AccountUse): object {
   const { costNanoUsd } = use
   return typeof costNanoUsd === 'number' ? use : { ...use, costNanoUsd: String(costNanoUsd) }
 }

@@ -6,10 +6,11 @@ import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { monthOf } from '../../limit-arithmetic.js'
 import {
   ACCOUNT_FIGURES,
+  joinedUses,
   usesOfMonth,
+  wholeHours,
   type AccountUse,
   type AccountUseQuery,
-  type GroupUse,
 } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row } from '../driver.js'
 import type { GroupUses } from './read-sums.js'
@@ -35,19 +36,16 @@ const ADDED = FIGURES.map(([column]) => `${column} = ${column} + excluded.${colu
 /** Months since 1970 (UTC) of an entry. */
 const MONTH = `(CAST(strftime('%Y', at_ms / 1000, 'unixepoch') AS INTEGER) - 1970) * 12
   + CAST(strftime('%m', at_ms / 1000, 'unixepoch') AS INTEGER) - 1`
-/** The use of entries: a condition and a grouping follow. */
-const OF_ENTRIES = ofEntries(MONTH)
-
-/** The same with an expression for the month. */
+/** The use of entries, with an expression for their month: a condition and a grouping follow. */
 function ofEntries(month: string, figure = (sum: string) => sum): string {
   return `SELECT ${month} AS month, account_id, coalesce(account_path, '') AS account_path, key_id,
-  model, coalesce(labels, '') AS labels, ${FIGURES.map(([, sum]) => figure(sum)).join(', ')} FROM ledger_entries`
+  model, coalesce(labels, '') AS labels, ${FIGURES.map(([column, sum]) => `${figure(sum)} AS ${column}`).join(', ')} FROM ledger_entries`
 }
 const BY_KEY = 'GROUP BY 1, 2, 3, 4, 5, 6'
 
 /** Adds the entries with these numbers, as a JSON list, to the months of pruned entries. */
 export const KEEP_USE = `INSERT INTO usage_months (${KEY}, ${COLUMNS})
-  ${OF_ENTRIES} WHERE seq IN (SELECT value FROM json_each(?)) ${BY_KEY}
+  ${ofEntries(MONTH)} WHERE seq IN (SELECT value FROM json_each(?)) ${BY_KEY}
   ON CONFLICT DO UPDATE SET ${ADDED}`
 
 /** Takes the entry with this number off the months of pruned entries. */
@@ -58,70 +56,100 @@ export const DROP_USE = `INSERT INTO usage_months (${KEY}, ${COLUMNS})
 export const DROP_EMPTY_USE = 'DELETE FROM usage_months WHERE requests = 0'
 
 /**
- * See `Ledger.accountUse`. A month without labels is read from the sums of its days, of which there are far
- * fewer than entries.
+ * See `Ledger.accountUse`. Without labels, whole months and whole hours are read from sums, of which there
+ * are far fewer than entries.
  */
 export function accountUseOf(
   db: Connection,
   query: AccountUseQuery,
   groupUses: Pick<GroupUses, 'of'>,
-): AccountUse[] {
-  const ofSums = query.byLabels === false ? monthOfSums(db, query, groupUses) : null
-  return ofSums ?? usesOfEntries(db, query)
+): readonly AccountUse[] {
+  if (query.byLabels !== false) return usesOfEntries(db, query)
+  const pruned = prunedOf(db, query)
+  const entry = prepared(db, OLDEST).get(query.fromMs)
+  const oldestMs = entry === undefined ? Infinity : numberIn(entry, 'at_ms')
+  // Months before the first entry, which may be hundreds, have only what was pruned.
+  const first = Math.min(oldestMs, ...pruned.slice(0, 1).map(({ month }) => Date.UTC(1970, month)))
+  const parts: (readonly AccountUse[])[] = []
+  for (let fromMs = Math.max(query.fromMs, monthStart(first)); fromMs < query.toMs;) {
+    const month = monthOf(fromMs)
+    const span = { fromMs, toMs: Math.min(query.toMs, Date.UTC(1970, month + 1)) }
+    const ofMonth = pruned.filter((use) => use.month === month)
+    const whole = monthOfSums(db, { span, pruned: ofMonth, groupUses })
+    if (whole !== null) parts.push(whole)
+    else parts.push(ofMonth, ...hoursOfSums(db, span, { oldestMs, groupUses }))
+    fromMs = span.toMs
+  }
+  return joinedUses(parts)
 }
 
-/** Null if the query is not for one month to its last entry, or the sums of days lack some of its entries. */
-function monthOfSums(
-  db: Connection,
-  { fromMs, toMs }: AccountUseQuery,
-  groupUses: Pick<GroupUses, 'of'>,
-): AccountUse[] | null {
-  const month = monthOf(fromMs)
-  const endMs = Date.UTC(1970, month + 1)
-  if (fromMs !== Date.UTC(1970, month) || toMs > endMs) return null
-  const counted = prepared(db, COUNTED).get(fromMs, endMs, month, toMs)
-  if (counted === undefined || numberIn(counted, 'later') > 0) return null
-  const span = { accountId: null, fromMs, toMs: endMs }
-  const lines = groupUses.of({ ...span, by: 'key model' })
-  const accounts = groupUses.of({ ...span, by: 'account' })
-  const requestsOf = (uses: readonly GroupUse[]) => uses.reduce((sum, { requests }) => sum + requests, 0)
-  // Sums of earlier versions have no paths, and days may be kept for a shorter time than entries.
-  const isWhole = requestsOf(lines) >= numberIn(counted, 'requests')
-  if (!isWhole || requestsOf(accounts) < requestsOf(lines)) return null
-  const { uses, moved } = usesOfMonth(month, lines, accounts)
-  return moved.length === 0 ? uses : [...uses, ...usesOfMoved(db, { fromMs, toMs: endMs }, moved)]
+/** The time of the first entry from ?1 on. */
+const OLDEST = 'SELECT at_ms FROM entry_ids WHERE at_ms >= ?1 ORDER BY at_ms LIMIT 1'
+/** The entries from ?1 to ?2 that sums have. */
+const COUNTED = `SELECT count(*) AS requests FROM entry_ids WHERE at_ms >= ?1 AND at_ms < ?2
+  AND seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq')`
+
+type Span = Pick<AccountUseQuery, 'fromMs' | 'toMs'>
+
+/** The start of the month of a time; Infinity for it. */
+function monthStart(atMs: number): number {
+  return atMs === Infinity ? Infinity : Date.UTC(1970, monthOf(atMs))
 }
 
-/** The requests of a month (?1 to ?2, ?3) that sums have, and the entries of it from ?4 on. */
-const COUNTED = `SELECT
-  (SELECT count(*) FROM entry_ids WHERE at_ms >= ?1 AND at_ms < ?2
-    AND seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq'))
-  + (SELECT coalesce(sum(requests), 0) FROM usage_months WHERE month = ?3) AS requests,
-  (SELECT count(*) FROM entry_ids WHERE at_ms >= ?4 AND at_ms < ?2) AS later`
+function countOf(db: Connection, { fromMs, toMs }: Span): number {
+  return numberIn(prepared(db, COUNTED).get(fromMs, toMs) ?? {}, 'requests')
+}
 
-/** The use of a month by accounts that were moved in it, from their entries. */
-function usesOfMoved(
+/** A month, or a part of one, and what was pruned of it. */
+interface MonthOfSums {
+  readonly span: Span
+  readonly pruned: readonly AccountUse[]
+  readonly groupUses: Pick<GroupUses, 'of'>
+}
+
+/** Null if the span is not a month to its last entry, or the sums of days lack some of its entries. */
+function monthOfSums(db: Connection, { span, pruned, groupUses }: MonthOfSums): readonly AccountUse[] | null {
+  const month = monthOf(span.fromMs)
+  const whole = { fromMs: Date.UTC(1970, month), toMs: Date.UTC(1970, month + 1) }
+  if (span.fromMs !== whole.fromMs) return null
+  const later = prepared(db, OLDEST).get(span.toMs)
+  if (later !== undefined && numberIn(later, 'at_ms') < whole.toMs) return null
+  const sums = sumsOf(whole, groupUses)
+  // Days may be kept for a shorter time than entries.
+  const requests = pruned.reduce((sum, use) => sum + use.requests, countOf(db, whole))
+  if (sums === null || sums.requests < requests) return null
+  if (sums.moved.length === 0) return sums.uses
+  const moved = new Set(sums.moved)
+  const ofMoved = pruned.filter(({ accountId }) => moved.has(accountId))
+  return joinedUses([sums.uses, ofMoved, keptUses(db, whole, sums.moved)])
+}
+
+/** The use by the entries that are kept of a part of a month: whole hours from sums that have them all. */
+function hoursOfSums(
   db: Connection,
-  { fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>,
-  accountIds: readonly string[],
-): AccountUse[] {
-  const month = monthOf(fromMs)
-  const own = '(SELECT value FROM json_each(?1))'
-  const kept = ofEntries(String(month)).replace(
-    'FROM ledger_entries',
-    `FROM entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq WHERE
-     place.owner IN ${own} AND place.at_ms >= ?2 AND place.at_ms < ?3`,
+  span: Span,
+  { oldestMs, groupUses }: { readonly oldestMs: number; readonly groupUses: Pick<GroupUses, 'of'> },
+): (readonly AccountUse[])[] {
+  const hours = wholeHours(span, oldestMs)
+  const sums = hours && sumsOf(hours, groupUses)
+  // Other numbers if entries were pruned, or sums were put that have none.
+  if (hours === null || sums?.requests !== countOf(db, hours)) return [keptUses(db, span)]
+  return [
+    keptUses(db, { fromMs: span.fromMs, toMs: hours.fromMs }),
+    sums.uses,
+    sums.moved.length === 0 ? [] : keptUses(db, hours, sums.moved),
+    keptUses(db, { fromMs: hours.toMs, toMs: span.toMs }),
+  ]
+}
+
+/** The sums of whole hours or days of one month; null if they lack paths, as those of earlier versions. */
+function sumsOf(hours: Span, groupUses: Pick<GroupUses, 'of'>) {
+  const span = { accountId: null, ...hours }
+  return usesOfMonth(
+    monthOf(hours.fromMs),
+    groupUses.of({ ...span, by: 'key model' }),
+    groupUses.of({ ...span, by: 'account' }),
   )
-  return prepared(
-    db,
-    allUses(
-      KEY.replace('labels', "'' AS labels"),
-      `SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month = ${month} AND account_id IN ${own}
-       UNION ALL SELECT * FROM (${kept} ${BY_KEY})`,
-    ),
-  )
-    .all(JSON.stringify(accountIds), fromMs, toMs)
-    .map(useIn)
 }
 
 /** Adds up rows of uses; `key` is their key, in which labels may be left out. */
@@ -130,22 +158,43 @@ function allUses(key: string, rows: string): string {
   return `SELECT ${KEY}, ${SHOWN} FROM (SELECT ${key}, ${sums} FROM (${rows}) ${BY_KEY})`
 }
 
+const WITHOUT_LABELS = KEY.replace('labels', "'' AS labels")
+const PRUNED = `SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?`
+
+/** The use of pruned entries in the months of a time, without labels and in the order of months. */
+function prunedOf(db: Connection, { fromMs, toMs }: Span): AccountUse[] {
+  const months = [monthOf(fromMs), monthOf(toMs - 1)]
+  return prepared(db, `${allUses(WITHOUT_LABELS, PRUNED)} ORDER BY month`)
+    .all(...months)
+    .map(useIn)
+}
+
+/** The use by the entries that are kept of a time in one month, without labels; only of these accounts. */
+function keptUses(db: Connection, { fromMs, toMs }: Span, accountIds?: readonly string[]): AccountUse[] {
+  if (fromMs >= toMs) return []
+  const of = ofEntries(String(monthOf(fromMs)))
+  const range = 'at_ms >= ? AND at_ms < ?'
+  if (accountIds === undefined) {
+    const rows = prepared(db, allUses(WITHOUT_LABELS, `${of} WHERE ${range} ${BY_KEY}`))
+    return rows.all(fromMs, toMs).map(useIn)
+  }
+  const places = of.replace(
+    'FROM ledger_entries',
+    `FROM entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq WHERE
+     place.owner IN (SELECT value FROM json_each(?)) AND place.${range.replace('AND', 'AND place.')}`,
+  )
+  const rows = prepared(db, allUses(WITHOUT_LABELS, `${places} ${BY_KEY}`))
+  return rows.all(JSON.stringify(accountIds), fromMs, toMs).map(useIn)
+}
+
 /** One statement reads both tables at one moment. */
-function usesOfEntries(db: Connection, { fromMs, toMs, byLabels = true }: AccountUseQuery): AccountUse[] {
-  const key = byLabels ? KEY : KEY.replace('labels', "'' AS labels")
+function usesOfEntries(db: Connection, { fromMs, toMs }: Span): AccountUse[] {
   // Within one month its number is known, which saves two conversions of each entry's time.
   const isOne = monthOf(fromMs) === monthOf(toMs - 1)
-  const kept = `${isOne ? ofEntries(String(monthOf(fromMs))) : OF_ENTRIES} WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
-  const rows = db
-    .prepare(
-      allUses(
-        key,
-        `SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?
-         UNION ALL SELECT * FROM (${kept})`,
-      ),
-    )
-    .all(monthOf(fromMs), monthOf(toMs - 1), fromMs, toMs)
-  return rows.map(useIn)
+  const of = isOne ? ofEntries(String(monthOf(fromMs))) : ofEntries(MONTH)
+  const kept = `${of} WHERE at_ms >= ? AND at_ms < ? ${BY_KEY}`
+  const rows = db.prepare(allUses(KEY, `${PRUNED} UNION ALL SELECT * FROM (${kept})`))
+  return rows.all(monthOf(fromMs), monthOf(toMs - 1), fromMs, toMs).map(useIn)
 }
 
 /** See `Ledger.prunedUse`. */

@@ -3,7 +3,7 @@
  * transaction (engine.ts), in which the arithmetic of limits runs, so that limits hold across
  * processes. Queries run in the background thread.
  */
-import { nanoUsdOf } from '../../../base/nano-usd.js'
+import { nanoUsdOf, type NanoUsd } from '../../../base/nano-usd.js'
 import type { LedgerEntry } from '../../../ledger/entry.js'
 import type {
   Admission,
@@ -31,7 +31,6 @@ import type {
   UsageCell,
   UsageSum,
 } from '../../usage-queries.js'
-import type { WrittenUse } from '../background/tasks.js'
 import { chargedNanoUsd, chargedTokens, usedTokens, usedUnits } from '../../records/count-usage.js'
 import { beganAtMs, correctedUses, correctionOf } from '../../records/correct-entry.js'
 import { writeEntry } from '../../records/entry-text.js'
@@ -203,9 +202,7 @@ export class SqliteLedger implements Ledger {
 
   async groupUse(query: GroupUseQuery): Promise<GroupUse[]> {
     const uses = await this.engine.background.run('reading the use of groups', 'groupUse', query)
-    return (JSON.parse(uses) as (GroupUse | WrittenUse)[]).map(({ costNanoUsd, ...use }) => {
-      return { ...use, costNanoUsd: typeof costNanoUsd === 'string' ? nanoUsdOf(costNanoUsd) : costNanoUsd }
-    })
+    return readUses<GroupUse>(uses)
   }
 
   async prepareGroupUse(span: Pick<KeyUseQuery, 'fromMs' | 'toMs'>): Promise<void> {
@@ -219,8 +216,9 @@ export class SqliteLedger implements Ledger {
     )
   }
 
-  accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
-    return this.engine.background.run('reading the use of accounts', 'accountUse', query)
+  async accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
+    const uses = await this.engine.background.run('reading the use of accounts', 'accountUse', query)
+    return readUses<AccountUse>(uses)
   }
 
   prunedUse(): Promise<AccountUse[]> {
@@ -396,4 +394,13 @@ export class SqliteLedger implements Ledger {
     }
     return freed
   }
+}
+
+/** The uses in a text of the thread, whose large amounts are digits. */
+function readUses<Use extends GroupUse | AccountUse>(text: string): Use[] {
+  const uses = JSON.parse(text) as (Use & { costNanoUsd: NanoUsd | string })[]
+  for (const use of uses) {
+    if (typeof use.costNanoUsd === 'string') use.costNanoUsd = nanoUsdOf(use.costNanoUsd)
+  }
+  return uses
 }
