@@ -173,10 +173,16 @@ export interface KeyUse {
   readonly unpriced: number
 }
 
+/**
+ * What the use of accounts is counted by: `accounts` (by path), also each key and model (`keys`), also each
+ * set of labels (`labels`). Names that are not counted by are empty.
+ */
+export type UseDetail = 'accounts' | 'keys' | 'labels'
+
 /** Selects the use of accounts. */
 export interface AccountUseQuery {
-  /** Whether requests with other labels are counted separately; else `labels` are empty. Default: true. */
-  readonly byLabels?: boolean
+  /** What is counted separately. Default: `labels`. */
+  readonly by?: UseDetail
   /** Entries that are kept are counted exactly from this time on, ms since 1970. */
   readonly fromMs: number
   /** Exclusive. */
@@ -207,7 +213,7 @@ export interface AccountUse extends UnitFigures {
 }
 
 /** What the sums of a month, or of some hours of one, have. */
-export interface UsesOfMonth {
+interface UsesOfMonth {
   readonly uses: readonly AccountUse[]
   /** Accounts of which requests were made under several paths: these are left to the entries. */
   readonly moved: readonly string[]
@@ -215,15 +221,19 @@ export interface UsesOfMonth {
   readonly requests: number
 }
 
+/** What is read of sums for a `UseDetail`, besides the use of each account and path (`account`). */
+export const LINES_OF = { accounts: 'model', keys: 'key model' } as const
+
 /**
- * What accounts used in a month, from the use of each key and model (`key model`) and of each account
- * (`account`). Null if sums lack the paths of some requests, as those of earlier versions.
+ * What accounts used in a month, from the use of each account and path (`account`) and from `lines`, which
+ * are as `LINES_OF`. Null if sums lack the paths of some requests, as those of earlier versions.
  */
 export function usesOfMonth(
-  month: number,
+  { month, by }: { readonly month: number; readonly by: keyof typeof LINES_OF },
   lines: readonly GroupUse[],
   ofAccounts: readonly GroupUse[],
 ): UsesOfMonth | null {
+  if (by === 'accounts') return usesOfAccounts(month, lines, ofAccounts)
   const paths = new Map<string, string[]>()
   let requests = 0
   for (const { keyId, requests: own } of ofAccounts) {
@@ -236,16 +246,54 @@ export function usesOfMonth(
   }
   const uses: AccountUse[] = []
   let ofLines = 0
-  for (const { keyId: name, accountId, ...figures } of lines) {
-    ofLines += figures.requests
+  for (const line of lines) {
+    const { keyId: name, accountId } = line
+    ofLines += line.requests
     const [path, ...others] = paths.get(accountId) ?? []
     const end = name.indexOf('\t')
-    if (path === undefined || others.length > 0 || figures.requests === 0) continue
-    const of = { month, accountId, accountPath: path, keyId: name.slice(0, end), model: name.slice(end + 1) }
-    uses.push({ ...of, labels: '', ...figures })
+    if (path === undefined || others.length > 0 || line.requests === 0) continue
+    // There are tens of thousands, and an object that is put together of several takes ten times as long.
+    uses.push({
+      month,
+      accountId,
+      accountPath: path,
+      keyId: name.slice(0, end),
+      model: name.slice(end + 1),
+      labels: '',
+      requests: line.requests,
+      failed: line.failed,
+      inputTokens: line.inputTokens,
+      outputTokens: line.outputTokens,
+      costNanoUsd: line.costNanoUsd,
+      unpriced: line.unpriced,
+      images: line.images,
+      audioMs: line.audioMs,
+      characters: line.characters,
+      pages: line.pages,
+      searches: line.searches,
+      documents: line.documents,
+      lines: line.lines,
+    })
   }
   if (requests < ofLines) return null
   return { uses, moved: [...paths].flatMap(([id, of]) => (of.length > 1 ? [id] : [])), requests: ofLines }
+}
+
+function usesOfAccounts(
+  month: number,
+  ofModels: readonly GroupUse[],
+  ofAccounts: readonly GroupUse[],
+): UsesOfMonth | null {
+  const requestsOf = (uses: readonly GroupUse[]) => uses.reduce((sum, use) => sum + use.requests, 0)
+  const requests = requestsOf(ofModels)
+  if (requestsOf(ofAccounts) < requests) return null
+  const uses = ofAccounts.flatMap(({ keyId, ...figures }): AccountUse[] => {
+    const end = keyId.indexOf(' ')
+    const of = { accountId: keyId.slice(0, end), accountPath: keyId.slice(end + 1) }
+    if (figures.requests === 0) return []
+    return [{ ...figures, month, ...of, ...{ keyId: '', model: '', labels: '' } }]
+  })
+  return { uses, moved: [], requests }
 }
 
 /**
@@ -261,11 +309,11 @@ export function wholeHours(
   return first < end ? { fromMs: first, toMs: end } : null
 }
 
-/** Adds up uses without labels of several parts of a time, each of which has every key once. */
-export function joinedUses(parts: readonly (readonly AccountUse[])[]): readonly AccountUse[] {
+/** Adds up uses of several parts of a time, each of which has every name once. */
+export function joinedUses(parts: readonly (readonly AccountUse[])[], by: UseDetail): readonly AccountUse[] {
   const [first = [], ...others] = parts.filter((uses) => uses.length > 0)
   if (others.length === 0) return first
-  const uses = new AccountUses(false)
+  const uses = new AccountUses(by)
   for (const part of [first, ...others]) for (const use of part) uses.add(use)
   return uses.all()
 }
@@ -299,31 +347,38 @@ export function useOfEntry(entry: LedgerEntry, month: number): AccountUse {
   }
 }
 
-/** Adds up the uses of the same month, account, path, key, model and, with `byLabels`, labels. */
+/** Adds up the uses of the same month and of the same names that are counted by. */
 export class AccountUses {
-  private readonly byLabels: boolean
-  private readonly uses = new Map<string, { -readonly [Name in keyof AccountUse]: AccountUse[Name] }>()
+  private readonly by: UseDetail
+  /** Most are of one use, which is not copied. */
+  private readonly uses = new Map<string, { readonly first: AccountUse; sum: RunningUse | null }>()
 
-  constructor(byLabels: boolean) {
-    this.byLabels = byLabels
+  constructor(by: UseDetail) {
+    this.by = by
   }
 
   add(use: AccountUse): void {
-    const { month, accountId, accountPath, keyId, model } = use
-    const labels = this.byLabels ? use.labels : ''
-    const name = [month, accountId, accountPath, keyId, model, labels].join('\0')
+    const { month, accountId, accountPath } = use
+    const labels = this.by === 'labels' ? use.labels : ''
+    const [keyId, model] = this.by === 'accounts' ? ['', ''] : [use.keyId, use.model]
+    const name = `${month}\0${accountId}\0${accountPath}\0${keyId}\0${model}\0${labels}`
     const known = this.uses.get(name)
-    if (known === undefined) this.uses.set(name, { ...use, labels })
-    else {
-      known.costNanoUsd = addNanoUsd(known.costNanoUsd, use.costNanoUsd)
-      for (const figure of COUNTED) known[figure] += use[figure]
+    if (known === undefined) {
+      const isSame = use.labels === labels && use.keyId === keyId && use.model === model
+      this.uses.set(name, { first: isSame ? use : { ...use, keyId, model, labels }, sum: null })
+      return
     }
+    const sum = (known.sum ??= { ...known.first })
+    sum.costNanoUsd = addNanoUsd(sum.costNanoUsd, use.costNanoUsd)
+    for (const figure of COUNTED) sum[figure] += use[figure]
   }
 
   all(): AccountUse[] {
-    return [...this.uses.values()]
+    return Array.from(this.uses.values(), ({ first, sum }) => sum ?? first)
   }
 }
+
+type RunningUse = { -readonly [Name in keyof AccountUse]: AccountUse[Name] }
 
 /** The same with negative figures, which takes it off when it is added. */
 export function negative(use: AccountUse): AccountUse {

@@ -10,23 +10,32 @@ export type UsageNames = Pick<Store, 'accountById' | 'ancestorsOf' | 'keyById' |
 export class AccountPaths {
   private readonly store: UsageNames
   private readonly today = new Map<string, readonly string[]>()
+  private readonly former = new Map<string, readonly string[]>()
 
   constructor(store: UsageNames) {
     this.store = store
   }
 
-  async of({
-    accountPath,
-    accountId,
-  }: Pick<AccountUse, 'accountPath' | 'accountId'>): Promise<readonly string[]> {
-    if (accountPath !== '') return accountPath.split('/')
-    const known = this.today.get(accountId)
+  async of(use: Pick<AccountUse, 'accountPath' | 'accountId'>): Promise<readonly string[]> {
+    const known = this.known(use)
     if (known !== undefined) return known
+    const { accountId } = use
     const account = await this.store.accountById(accountId)
     const above = account === null ? [] : await this.store.ancestorsOf(account)
     const path = account === null ? [accountId] : [account, ...above].map(({ name }) => name)
     this.today.set(accountId, path.reverse())
     return path
+  }
+
+  /** The same without waiting; undefined if the account must be read from the store. */
+  known({
+    accountPath,
+    accountId,
+  }: Pick<AccountUse, 'accountPath' | 'accountId'>): readonly string[] | undefined {
+    if (accountPath === '') return this.today.get(accountId)
+    const known = this.former.get(accountPath) ?? accountPath.split('/')
+    this.former.set(accountPath, known)
+    return known
   }
 }
 

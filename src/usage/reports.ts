@@ -4,7 +4,7 @@
  */
 import { csvText } from '../base/csv.js'
 import { adminTurns } from '../base/turn-queue.js'
-import type { AccountUse, GroupUse } from '../store/usage-queries.js'
+import type { AccountUse, GroupUse, UseDetail } from '../store/usage-queries.js'
 import { selectAccount } from './account-selection.js'
 import { AT_ONCE, accountUses, type AccountUseSource } from './account-uses.js'
 import { monthText } from './ranges.js'
@@ -50,7 +50,7 @@ export interface Report {
 export async function accountReport(store: AccountUseSource, query: ReportQuery): Promise<Report> {
   const { by, account, tree, fromMs, toMs } = query
   const selection = account === null ? null : await selectAccount(store, account)
-  const wanted = { fromMs, toMs, byLabels: by.startsWith('label:') }
+  const wanted = { fromMs, toMs, by: detailOf(by) }
   const uses = await accountUses(store, wanted, { selection, tree })
   const grouped: GroupUse[] = []
   for (const [at, use] of uses.entries()) {
@@ -58,6 +58,12 @@ export async function accountReport(store: AccountUseSource, query: ReportQuery)
     grouped.push({ ...use, ...groupNameOf(use, by) })
   }
   return reportOf(await groupedUses({ store }, { group: by, accountId: null }, grouped), by)
+}
+
+/** What a grouping needs. */
+function detailOf(by: ReportGrouping): UseDetail {
+  if (by.startsWith('label:')) return 'labels'
+  return by === 'key' || by === 'member' || by === 'model' ? 'keys' : 'accounts'
 }
 
 function groupNameOf(use: AccountUse, by: ReportGrouping): Pick<AccountUse, 'accountId' | 'keyId'> {

@@ -431,18 +431,18 @@ class ArchivedLedger {
 
   /** Whole months are complete in the store; parts of one are counted from entries. */
   async accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
-    const { fromMs, toMs, byLabels = true } = query
+    const { fromMs, toMs, by = 'labels' } = query
     const known = isWholeMonths(query) ? null : await this.progress()
     if (known === null) return this.hot.accountUse(query)
     const progress = await this.withUnconfirmed()
     if (progress === null) return this.hot.accountUse(query)
     if (fromMs < progress.hotFromMs) requireComplete(progress, query)
     const hotFromMs = Math.max(fromMs, progress.hotFromMs)
-    const uses = new AccountUses(byLabels)
+    const uses = new AccountUses(by)
     const endMs = Math.min(toMs, progress.hotFromMs)
     if (fromMs < endMs) {
       const cold = await this.archive(progress, (engine) =>
-        new ArchivedSums(engine).accountUse(fromMs, endMs, byLabels, progress),
+        new ArchivedSums(engine).accountUse(fromMs, endMs, by, progress),
       )
       for (const use of cold) uses.add(use)
     }

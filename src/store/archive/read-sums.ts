@@ -12,6 +12,7 @@ import {
   type SumQuery,
   type UsageCell,
   type UsageSum,
+  type UseDetail,
 } from '../usage-queries.js'
 import { Sql, type ArchiveEngine, type Expressions } from './archive-engine.js'
 import { FIGURES, nanoUsdIn, numberIn, textIn, type ArchiveRow } from './columns.js'
@@ -94,30 +95,26 @@ export class ArchivedSums {
   }
 
   /** What accounts used in a time: whole hours from the sums that moved, the rest from confirmed entries. */
-  async accountUse(
-    fromMs: number,
-    toMs: number,
-    byLabels: boolean,
-    committed: Committed,
-  ): Promise<AccountUse[]> {
+  async accountUse(fromMs: number, toMs: number, by: UseDetail, committed: Committed): Promise<AccountUse[]> {
     const found: AccountUse[] = []
     for (let from = fromMs; from < toMs;) {
       const month = monthOf(from)
       const to = Math.min(toMs, Date.UTC(1970, month + 1))
       for (const part of partsOf({ fromMs: from, toMs: to, stepMs: HOUR_MS }, committed)) {
         // There may be more than a call has arguments.
-        for (const row of await this.useOf(part, byLabels, committed)) found.push(useOfRow(row, month))
+        for (const row of await this.useOf(part, by, committed)) found.push(useOfRow(row, month))
       }
       from = to
     }
     return found
   }
 
-  private useOf(part: Part, byLabels: boolean, committed: Committed): Promise<ArchiveRow[]> {
+  private useOf(part: Part, by: UseDetail, committed: Committed): Promise<ArchiveRow[]> {
     const { is } = this.engine
     const sql = new Sql(is)
     const { table, uses } = sourceOf(is, part)
-    const names = ['account_id', 'account_path', 'key_id', 'model', ...(byLabels ? ['labels'] : [])]
+    const keys = by === 'accounts' ? [] : ['key_id', 'model']
+    const names = ['account_id', 'account_path', ...keys, ...(by === 'labels' ? ['labels'] : [])]
     return this.engine.query(
       `SELECT ${names.map((name) => `${is.plain(name)} AS d_${name}`).join(', ')}, ${uses}
        FROM ${table} WHERE ${conditionsOf(sql, part, committed).join(' AND ')} GROUP BY ${numbersTo(names.length)}`,

@@ -194,7 +194,7 @@ for (const [engineAt, name] of ENGINES.entries()) {
         }
         for (const span of [
           { fromMs: SOME_TIME_MS + HOUR_MS / 2, toMs: SOME_TIME_MS + 2.5 * HOUR_MS },
-          { fromMs: SOME_TIME_MS - 5 * 24 * HOUR_MS, toMs: SOME_TIME_MS + 9 * HOUR_MS, byLabels: false },
+          { fromMs: SOME_TIME_MS - 5 * 24 * HOUR_MS, toMs: SOME_TIME_MS + 9 * HOUR_MS, by: 'keys' as const },
           { fromMs: Date.UTC(2026, 10), toMs: Date.UTC(2026, 11) },
           // What the store has, in a month of which entries have left.
           { fromMs: SOME_TIME_MS + 8 * HOUR_MS, toMs: SOME_TIME_MS + 9 * HOUR_MS },

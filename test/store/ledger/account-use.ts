@@ -40,7 +40,7 @@ export async function usedByAccounts(t: Test, { ledger }: LedgerUnderTest): Prom
   await Promise.all(rows.map((row) => ledger.settle(row)))
   const read = async (fromMs: number, toMs: number) => {
     const byLabels = (await ledger.accountUse({ fromMs, toMs })).map(textOf).sort()
-    const all = await ledger.accountUse({ fromMs, toMs, byLabels: false })
+    const all = await ledger.accountUse({ fromMs, toMs, by: 'keys' })
     t.same(all.map(textOf).sort(), withoutLabels(byLabels), 'the same without labels')
     return byLabels
   }
@@ -90,7 +90,7 @@ export async function usedInMonths(t: Test, { ledger }: LedgerUnderTest): Promis
   await Promise.all(rows.map((row) => ledger.settle(row)))
   const checked = async (toMs: number, what: string): Promise<void> => {
     const [labelled = [], all = []] = await Promise.all(
-      [true, false].map((byLabels) => ledger.accountUse({ fromMs: NOVEMBER, toMs, byLabels })),
+      (['labels', 'keys'] as const).map((by) => ledger.accountUse({ fromMs: NOVEMBER, toMs, by })),
     )
     t.same(all.map(textOf).sort(), withoutLabels(labelled.map(textOf)), what)
   }
@@ -143,7 +143,7 @@ export async function usedInEndedDays(t: Test, { ledger }: LedgerUnderTest): Pro
   }
   const cost = async (fromMs = from, toMs = to): Promise<number> => {
     const [uses = [], all = []] = await Promise.all(
-      [true, false].map((byLabels) => ledger.accountUse({ fromMs, toMs, byLabels })),
+      (['labels', 'keys'] as const).map((by) => ledger.accountUse({ fromMs, toMs, by })),
     )
     const total = uses.reduce((sum, { costNanoUsd }) => sum + Number(costNanoUsd), 0)
     t.ok(new Set(all.map(textOf)).size === all.length && all.every(({ labels }) => labels === ''))
@@ -216,14 +216,15 @@ export async function usedInAnyRange(t: Test, { ledger, clock }: LedgerUnderTest
     for (let at = 0; at < 12; at += 1) {
       const [fromMs = 0, toMs = 0] = [anyTime(), of([anyTime(), DECEMBER, to + HOUR])].sort((a, b) => a - b)
       if (fromMs === toMs) continue
-      const wanted = new AccountUses(false)
+      const by = of(['keys', 'accounts'] as const)
+      const wanted = new AccountUses(by)
       for (const entry of kept) {
         if (entry.atMs >= fromMs && entry.atMs < toMs) wanted.add(useOfEntry(entry, monthOf(entry.atMs)))
       }
       for (const use of pruned) {
         if (use.month >= monthOf(fromMs) && use.month <= monthOf(toMs - 1)) wanted.add(use)
       }
-      const found = await ledger.accountUse({ fromMs, toMs, byLabels: false })
+      const found = await ledger.accountUse({ fromMs, toMs, by })
       t.strictSame(found.map(textOf).sort(), wanted.all().map(textOf).sort(), `${what}: ${fromMs} to ${toMs}`)
     }
   }

@@ -13,6 +13,7 @@ import {
   ACCOUNT_FIGURES,
   AccountUses,
   joinedUses,
+  LINES_OF,
   useOfEntry,
   usesOfMonth,
   wholeHours,
@@ -49,6 +50,9 @@ interface EndedDays {
   readonly uses: readonly AccountUse[]
 }
 
+/** What sums are kept by. */
+type SummedBy = keyof typeof LINES_OF
+
 interface MonthPart extends Required<AccountUseQuery> {
   /** Requests of the month whose entries are pruned. */
   readonly pruned: number
@@ -69,11 +73,11 @@ export class RedisAccountUse {
   }
 
   /** See `Ledger.accountUse`. An entry that is pruned meanwhile would be in both parts, or in none. */
-  async of({ fromMs, toMs, byLabels = true }: AccountUseQuery): Promise<AccountUse[]> {
+  async of({ fromMs, toMs, by = 'labels' }: AccountUseQuery): Promise<AccountUse[]> {
     const [first, last] = [monthOf(fromMs), monthOf(toMs - 1)]
     let pruned = await this.pruned()
     for (let reads = 0; reads < MOST_READS; reads += 1) {
-      const uses = new AccountUses(byLabels)
+      const uses = new AccountUses(by)
       const requests = new Map<number, number>()
       /** The months that are read from sums, and their accounts whose entries are read. */
       const movedIn = new Map<number, ReadonlySet<string>>()
@@ -84,10 +88,10 @@ export class RedisAccountUse {
       for (let from = fromMs; from < toMs;) {
         const month = monthOf(from)
         const end = last - first < MOST_MONTHS ? Math.min(toMs, Date.UTC(1970, month + 1)) : toMs
-        const part = { fromMs: from, toMs: end, byLabels, pruned: requests.get(month) ?? 0 }
-        const ofSums = byLabels ? null : await this.ofMonth(part)
+        const part = { fromMs: from, toMs: end, by, pruned: requests.get(month) ?? 0 }
+        const ofSums = by === 'labels' ? null : await this.ofMonth(part, by)
         if (ofSums !== null) movedIn.set(month, new Set(ofSums.moved))
-        const known = ofSums?.uses ?? (byLabels ? null : await this.ofHours(part))
+        const known = ofSums?.uses ?? (by === 'labels' ? null : await this.ofHours(part, by))
         if (known !== null) {
           await addInTurns(uses, known)
           from = end
@@ -116,6 +120,7 @@ export class RedisAccountUse {
    */
   private async ofMonth(
     part: MonthPart,
+    by: SummedBy,
   ): Promise<{ uses: readonly AccountUse[]; moved: readonly string[] } | null> {
     const { fromMs, toMs } = part
     const month = monthOf(fromMs)
@@ -127,7 +132,7 @@ export class RedisAccountUse {
       toMs === endMs ? 0 : this.usage.count({ ...span, fromMs: toMs }),
     ])
     if (later > 0) return null
-    const sums = await this.sumsOf(span)
+    const sums = await this.sumsOf(span, by)
     if (sums === null || sums.requests < entries + part.pruned) return null
     return { uses: [...sums.uses, ...(await this.ofAccounts(span, sums.moved))], moved: sums.moved }
   }
@@ -136,23 +141,24 @@ export class RedisAccountUse {
    * The use by the entries that are kept of a part of a month: whole hours from sums, the edges from entries.
    * Null if there is no whole hour, or sums have other requests, as after entries were pruned.
    */
-  private async ofHours(part: MonthPart): Promise<readonly AccountUse[] | null> {
+  private async ofHours(part: MonthPart, by: SummedBy): Promise<readonly AccountUse[] | null> {
     const { fromMs, toMs } = part
     if (monthOf(fromMs) !== monthOf(toMs - 1)) return null
     const oldestMs = await this.usage.oldestMs(fromMs)
     const hours = oldestMs === null ? null : wholeHours(part, oldestMs)
-    const sums = hours && (await this.sumsOf(hours))
+    const sums = hours && (await this.sumsOf(hours, by))
     if (hours === null || sums?.requests !== (await this.usage.countExactly(hours))) return null
     const first = await this.ofEntries({ ...part, toMs: hours.fromMs }, fromMs)
     const moved = await this.ofAccounts(hours, sums.moved)
-    return joinedUses([first, sums.uses, moved, await this.ofEntries(part, hours.toMs)])
+    return joinedUses([first, sums.uses, moved, await this.ofEntries(part, hours.toMs)], by)
   }
 
   /** The sums of whole hours or days of one month; null if they lack paths, as those of earlier versions. */
-  private async sumsOf({ fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>) {
+  private async sumsOf({ fromMs, toMs }: Pick<AccountUseQuery, 'fromMs' | 'toMs'>, by: SummedBy) {
     const span = { accountId: null, fromMs, toMs }
-    const lines = await this.usage.groupUse({ ...span, by: 'key model' })
-    return usesOfMonth(monthOf(fromMs), lines, await this.usage.groupUse({ ...span, by: 'account' }))
+    const lines = await this.usage.groupUse({ ...span, by: LINES_OF[by] })
+    const ofAccounts = await this.usage.groupUse({ ...span, by: 'account' })
+    return usesOfMonth({ month: monthOf(fromMs), by }, lines, ofAccounts)
   }
 
   /** The use of a time in one month by these accounts, from their entries. */
@@ -186,9 +192,9 @@ export class RedisAccountUse {
 
   /** The use on ended days: what is kept of them, and the entries since. */
   private async ofEndedDays(part: MonthPart, endedMs: number): Promise<readonly AccountUse[]> {
-    const { fromMs, byLabels, pruned } = part
+    const { fromMs, by, pruned } = part
     const count = (from: number, to: number) => this.usage.count({ accountId: null, fromMs: from, toMs: to })
-    const name = `${fromMs} ${String(byLabels)}`
+    const name = `${fromMs} ${by}`
     const kept = this.parts.get(name)
     const found = await this.link.send('reading the use of accounts', 'get', [this.names.corrections])
     const corrections = Number(found ?? 0)
@@ -197,7 +203,7 @@ export class RedisAccountUse {
     if (isSame && kept.toMs === endedMs) return kept.uses
     const known = isSame ? kept : { toMs: fromMs, entries: 0, uses: [] }
     const entries = known.entries + (await count(known.toMs, endedMs))
-    const added = new AccountUses(byLabels)
+    const added = new AccountUses(by)
     await addInTurns(added, known.uses)
     await addInTurns(added, await this.ofEntries({ ...part, toMs: endedMs }, known.toMs))
     const uses = added.all()
@@ -219,8 +225,8 @@ export class RedisAccountUse {
     this.parts.delete(name)
   }
 
-  private async ofEntries({ toMs, byLabels }: MonthPart, fromMs: number): Promise<AccountUse[]> {
-    const uses = new AccountUses(byLabels)
+  private async ofEntries({ toMs, by }: MonthPart, fromMs: number): Promise<AccountUse[]> {
+    const uses = new AccountUses(by)
     if (fromMs >= toMs) return []
     for await (const entries of this.usage.export(fromMs)) {
       for (const entry of entries) {

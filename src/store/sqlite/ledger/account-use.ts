@@ -7,6 +7,7 @@ import { monthOf } from '../../limit-arithmetic.js'
 import {
   ACCOUNT_FIGURES,
   joinedUses,
+  LINES_OF,
   usesOfMonth,
   wholeHours,
   type AccountUse,
@@ -64,8 +65,9 @@ export function accountUseOf(
   query: AccountUseQuery,
   groupUses: Pick<GroupUses, 'of'>,
 ): readonly AccountUse[] {
-  if (query.byLabels !== false) return usesOfEntries(db, query)
-  const pruned = prunedOf(db, query)
+  const { by = 'labels' } = query
+  if (by === 'labels') return usesOfEntries(db, query)
+  const pruned = prunedOf(db, query, by)
   const entry = prepared(db, OLDEST).get(query.fromMs)
   const oldestMs = entry === undefined ? Infinity : numberIn(entry, 'at_ms')
   // Months before the first entry, which may be hundreds, have only what was pruned.
@@ -75,12 +77,12 @@ export function accountUseOf(
     const month = monthOf(fromMs)
     const span = { fromMs, toMs: Math.min(query.toMs, Date.UTC(1970, month + 1)) }
     const ofMonth = pruned.filter((use) => use.month === month)
-    const whole = monthOfSums(db, { span, pruned: ofMonth, groupUses })
+    const whole = monthOfSums(db, { span, by, pruned: ofMonth, groupUses })
     if (whole !== null) parts.push(whole)
-    else parts.push(ofMonth, ...hoursOfSums(db, span, { oldestMs, groupUses }))
+    else parts.push(ofMonth, ...hoursOfSums(db, span, { by, oldestMs, groupUses }))
     fromMs = span.toMs
   }
-  return joinedUses(parts)
+  return joinedUses(parts, by)
 }
 
 /** The time of the first entry from ?1 on. */
@@ -90,6 +92,8 @@ const COUNTED = `SELECT count(*) AS requests FROM entry_ids WHERE at_ms >= ?1 AN
   AND seq <= (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'counted_seq')`
 
 type Span = Pick<AccountUseQuery, 'fromMs' | 'toMs'>
+/** What sums are kept by. */
+type SummedBy = keyof typeof LINES_OF
 
 /** The start of the month of a time; Infinity for it. */
 function monthStart(atMs: number): number {
@@ -103,53 +107,54 @@ function countOf(db: Connection, { fromMs, toMs }: Span): number {
 /** A month, or a part of one, and what was pruned of it. */
 interface MonthOfSums {
   readonly span: Span
+  readonly by: SummedBy
   readonly pruned: readonly AccountUse[]
   readonly groupUses: Pick<GroupUses, 'of'>
 }
 
 /** Null if the span is not a month to its last entry, or the sums of days lack some of its entries. */
-function monthOfSums(db: Connection, { span, pruned, groupUses }: MonthOfSums): readonly AccountUse[] | null {
+function monthOfSums(
+  db: Connection,
+  { span, by, pruned, groupUses }: MonthOfSums,
+): readonly AccountUse[] | null {
   const month = monthOf(span.fromMs)
   const whole = { fromMs: Date.UTC(1970, month), toMs: Date.UTC(1970, month + 1) }
   if (span.fromMs !== whole.fromMs) return null
   const later = prepared(db, OLDEST).get(span.toMs)
   if (later !== undefined && numberIn(later, 'at_ms') < whole.toMs) return null
-  const sums = sumsOf(whole, groupUses)
+  const sums = sumsOf(whole, by, groupUses)
   // Days may be kept for a shorter time than entries.
   const requests = pruned.reduce((sum, use) => sum + use.requests, countOf(db, whole))
   if (sums === null || sums.requests < requests) return null
   if (sums.moved.length === 0) return sums.uses
   const moved = new Set(sums.moved)
   const ofMoved = pruned.filter(({ accountId }) => moved.has(accountId))
-  return joinedUses([sums.uses, ofMoved, keptUses(db, whole, sums.moved)])
+  return joinedUses([sums.uses, ofMoved, keptUses(db, whole, by, sums.moved)], by)
 }
 
 /** The use by the entries that are kept of a part of a month: whole hours from sums that have them all. */
 function hoursOfSums(
   db: Connection,
   span: Span,
-  { oldestMs, groupUses }: { readonly oldestMs: number; readonly groupUses: Pick<GroupUses, 'of'> },
+  { by, oldestMs, groupUses }: Pick<MonthOfSums, 'by' | 'groupUses'> & { readonly oldestMs: number },
 ): (readonly AccountUse[])[] {
   const hours = wholeHours(span, oldestMs)
-  const sums = hours && sumsOf(hours, groupUses)
+  const sums = hours && sumsOf(hours, by, groupUses)
   // Other numbers if entries were pruned, or sums were put that have none.
-  if (hours === null || sums?.requests !== countOf(db, hours)) return [keptUses(db, span)]
+  if (hours === null || sums?.requests !== countOf(db, hours)) return [keptUses(db, span, by)]
   return [
-    keptUses(db, { fromMs: span.fromMs, toMs: hours.fromMs }),
+    keptUses(db, { fromMs: span.fromMs, toMs: hours.fromMs }, by),
     sums.uses,
-    sums.moved.length === 0 ? [] : keptUses(db, hours, sums.moved),
-    keptUses(db, { fromMs: hours.toMs, toMs: span.toMs }),
+    sums.moved.length === 0 ? [] : keptUses(db, hours, by, sums.moved),
+    keptUses(db, { fromMs: hours.toMs, toMs: span.toMs }, by),
   ]
 }
 
 /** The sums of whole hours or days of one month; null if they lack paths, as those of earlier versions. */
-function sumsOf(hours: Span, groupUses: Pick<GroupUses, 'of'>) {
+function sumsOf(hours: Span, by: SummedBy, groupUses: Pick<GroupUses, 'of'>) {
   const span = { accountId: null, ...hours }
-  return usesOfMonth(
-    monthOf(hours.fromMs),
-    groupUses.of({ ...span, by: 'key model' }),
-    groupUses.of({ ...span, by: 'account' }),
-  )
+  const lines = groupUses.of({ ...span, by: LINES_OF[by] })
+  return usesOfMonth({ month: monthOf(hours.fromMs), by }, lines, groupUses.of({ ...span, by: 'account' }))
 }
 
 /** Adds up rows of uses; `key` is their key, in which labels may be left out. */
@@ -158,24 +163,33 @@ function allUses(key: string, rows: string): string {
   return `SELECT ${KEY}, ${SHOWN} FROM (SELECT ${key}, ${sums} FROM (${rows}) ${BY_KEY})`
 }
 
-const WITHOUT_LABELS = KEY.replace('labels', "'' AS labels")
+/** The columns of a key without what is not counted by. */
+const KEYS: Readonly<Record<SummedBy, string>> = {
+  keys: KEY.replace('labels', "'' AS labels"),
+  accounts: KEY.replace('key_id, model, labels', "'' AS key_id, '' AS model, '' AS labels"),
+}
 const PRUNED = `SELECT ${KEY}, ${COLUMNS} FROM usage_months WHERE month BETWEEN ? AND ?`
 
-/** The use of pruned entries in the months of a time, without labels and in the order of months. */
-function prunedOf(db: Connection, { fromMs, toMs }: Span): AccountUse[] {
+/** The use of pruned entries in the months of a time, in the order of months. */
+function prunedOf(db: Connection, { fromMs, toMs }: Span, by: SummedBy): AccountUse[] {
   const months = [monthOf(fromMs), monthOf(toMs - 1)]
-  return prepared(db, `${allUses(WITHOUT_LABELS, PRUNED)} ORDER BY month`)
+  return prepared(db, `${allUses(KEYS[by], PRUNED)} ORDER BY month`)
     .all(...months)
     .map(useIn)
 }
 
-/** The use by the entries that are kept of a time in one month, without labels; only of these accounts. */
-function keptUses(db: Connection, { fromMs, toMs }: Span, accountIds?: readonly string[]): AccountUse[] {
+/** The use by the entries that are kept of a time in one month; only of these accounts. */
+function keptUses(
+  db: Connection,
+  { fromMs, toMs }: Span,
+  by: SummedBy,
+  accountIds?: readonly string[],
+): AccountUse[] {
   if (fromMs >= toMs) return []
   const of = ofEntries(String(monthOf(fromMs)))
   const range = 'at_ms >= ? AND at_ms < ?'
   if (accountIds === undefined) {
-    const rows = prepared(db, allUses(WITHOUT_LABELS, `${of} WHERE ${range} ${BY_KEY}`))
+    const rows = prepared(db, allUses(KEYS[by], `${of} WHERE ${range} ${BY_KEY}`))
     return rows.all(fromMs, toMs).map(useIn)
   }
   const places = of.replace(
@@ -183,7 +197,7 @@ function keptUses(db: Connection, { fromMs, toMs }: Span, accountIds?: readonly 
     `FROM entry_places AS place CROSS JOIN ledger_entries AS entry ON entry.seq = place.seq WHERE
      place.owner IN (SELECT value FROM json_each(?)) AND place.${range.replace('AND', 'AND place.')}`,
   )
-  const rows = prepared(db, allUses(WITHOUT_LABELS, `${places} ${BY_KEY}`))
+  const rows = prepared(db, allUses(KEYS[by], `${places} ${BY_KEY}`))
   return rows.all(JSON.stringify(accountIds), fromMs, toMs).map(useIn)
 }
 
