@@ -212,7 +212,7 @@ async function reads(store: Store, config: ArchiveConfig, { startMs, rounds }: R
       const range = { accountId: null, fromMs: startMs, toMs }
       await timed(month, () => joint.ledger.cells({ ...range, stepMs: DAYS * DAY_MS }))
       await timed(days, () => joint.ledger.cells({ ...range, stepMs: DAY_MS }))
-      await timed(statement, () => joint.ledger.accountUse({ fromMs: startMs, toMs }))
+      await timed(statement, () => joint.ledger.accountUse({ fromMs: startMs, toMs, by: 'keys' }))
       await timed(sums, () => joint.ledger.sums({ ...range, by: 'day' }))
       await timed(labels, () => joint.ledger.sums({ ...range, by: 'day', property: 'label' }))
     }
