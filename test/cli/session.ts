@@ -15,6 +15,7 @@ import { COMMANDS } from '../../src/cli/commands.js'
 import { printFailure } from '../../src/cli/exit-status.js'
 import type { OpenStore, StoreSession } from '../../src/cli/with-store.js'
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
+import { V8_FLAGS } from '../helpers/test-program.js'
 
 const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 
@@ -174,7 +175,7 @@ export async function sluice(
   input = '',
   reader: 'all' | 'first chunk' | 'none' = 'all',
 ) {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: 'pipe' })
+  const child = spawn(process.execPath, [...V8_FLAGS, MAIN, ...args], { stdio: 'pipe' })
   child.stdin.end(input)
   if (reader === 'none') child.stdout.destroy()
   if (reader === 'first chunk') child.stdout.once('data', () => child.stdout.destroy())

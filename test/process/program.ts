@@ -17,6 +17,7 @@ import type { Labels } from '../../src/accounts/labels.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openStore } from '../../src/store/open-store.js'
 import { stopwatch } from '../helpers/stopwatch.js'
+import { V8_FLAGS } from '../helpers/test-program.js'
 
 /** The program's entry. */
 export const MAIN = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
@@ -42,7 +43,7 @@ export interface Program {
 
 /** Runs `sluice` with these arguments. */
 export function run(t: Test, args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [...V8_FLAGS, MAIN, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   })
