@@ -27,6 +27,9 @@ export interface OwnFile extends Pick<ClientFile, 'path' | 'format'> {
 const ADDRESS = 'https://gateway.invalid'
 const KEY = 'NAME_OF_KEY'
 const MODEL = 'name-of-model'
+const PLACES = /(https:\/\/gateway\.invalid|NAME_OF_KEY|name-of-model)/
+const ANY_ADDRESS = /^https?:\/\/[^\s/]+/
+const ANY_KEY = /^\w+/
 const TARGET: ConnectionTarget = { url: ADDRESS, keyEnv: KEY, models: [{ id: MODEL }], hasBudget: null }
 
 /** The files of a client, with the settings of both kinds of credentials. */
@@ -129,19 +132,21 @@ function hasForm(value: unknown, form: JsonObject): value is JsonObject {
     names.length === Object.keys(value).length &&
     names.every((each) => {
       const [own, formed] = [value[each], form[each]]
-      if (typeof own !== 'string' || typeof formed !== 'string') return false
-      const parts = formed.split(/(https:\/\/gateway\.invalid|NAME_OF_KEY|name-of-model)/)
-      const pattern = parts.map((part) => {
-        if (part === ADDRESS) return String.raw`https?://[^\s/]+`
-        return part === KEY ? String.raw`\w+` : literal(part === MODEL ? name : part)
-      })
-      return new RegExp(`^${pattern.join('')}$`).test(own)
+      return typeof own === 'string' && typeof formed === 'string' && isLike(own, formed, name)
     })
   )
 }
 
-function literal(text: string): string {
-  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)
+/** Whether a text is a form with any gateway and key, and the name of this model. */
+function isLike(own: string, formed: string, model: string): boolean {
+  let rest = own
+  for (const part of formed.split(PLACES)) {
+    const any = part === ADDRESS ? ANY_ADDRESS : part === KEY ? ANY_KEY : null
+    const here = any === null ? (part === MODEL ? model : part) : (any.exec(rest)?.[0] ?? null)
+    if (here === null || !rest.startsWith(here)) return false
+    rest = rest.slice(here.length)
+  }
+  return rest === ''
 }
 
 /** The text without these places, and without the maps and lists that are empty then. */
