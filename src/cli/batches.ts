@@ -133,7 +133,7 @@ async function cancel(
   if (found === null) return 1
   const { records, batch } = found
   const actor = { ...commandActor(), reason }
-  const cancelled = await cancelBatch(session.store, records, { batch, nowMs: Date.now(), actor })
+  const cancelled = await cancelBatch(records, { batch, nowMs: Date.now(), actor })
   if (cancelled === null) {
     session.terminal.err('sluice: the batch has ended: only one that runs can be cancelled')
     return 1

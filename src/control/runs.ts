@@ -103,18 +103,13 @@ interface RunEnd {
  * known of it then. The audit trail gets an entry unless it had ended before.
  */
 export async function endRun(
-  { dimensionValues, auditTrail }: Pick<Store, 'dimensionValues' | 'auditTrail'>,
+  { dimensionValues }: Pick<Store, 'dimensionValues'>,
   config: Pick<Config, 'dimensions'>,
   { account, run, nowMs, actor }: RunEnd,
 ): Promise<ValueRecord> {
-  const name = runName(account, run)
-  const before = await dimensionValues.find(name, nowMs)
-  const record = await dimensionValues.end(name, runDimension(config)?.keepMs ?? 0, nowMs)
-  if ((before?.endedAtMs ?? null) !== null) return record
   const entry = entryOf(nowMs, actor, {
     ...{ accountId: account.id, action: 'run.end', target: run, detail: `run ${run}` },
     ...{ before: { state: 'live' }, after: { state: 'ended' } },
   })
-  await auditTrail.add(entry)
-  return record
+  return dimensionValues.end(runName(account, run), runDimension(config)?.keepMs ?? 0, nowMs, [entry])
 }

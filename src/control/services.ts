@@ -23,7 +23,7 @@ import type * as schema from './dashboard/schema/schema.js'
 import type { AccountSession, Session, Sessions } from './sign-in/sessions.js'
 import { providerOf } from './sign-in/bound-users.js'
 import type { AttemptLimits } from './sign-in/attempt-limits.js'
-import { makeLink, type LinkParts, type NewLink } from './sign-in/links.js'
+import { makeLink, type LinkParts, type NewLink, type LinkOrder } from './sign-in/links.js'
 
 /** The dependencies of the handlers. */
 export interface Services extends LinkParts {
@@ -188,18 +188,18 @@ export async function endFormer(
 export async function newLink(
   services: Services,
   { origin, session }: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
-  { user, account }: { readonly user: User; readonly account: Account | null },
+  invited: Pick<LinkOrder, 'user' | 'account' | 'auditEntries'>,
 ): Promise<NewLink> {
   const as = roleOf(session.user) === 'admin' ? 'administrator' : 'owner'
   const maker = { as, id: session.user.id } as const
   const held =
     as === 'administrator'
       ? session.user.role === 'admin'
-      : session.members.some(({ accountId, role }) => accountId === account?.id && role === 'owner')
+      : session.members.some(({ accountId, role }) => accountId === invited.account?.id && role === 'owner')
   // A role by a group ends with the session.
   const end = held ? {} : { endsAtMs: session.endsAtMs }
   // The router has checked that `origin` is the dashboard's own.
-  return makeLink(services, { maker, user, account, origin: origin ?? '', ...end })
+  return makeLink(services, { ...invited, maker, origin: origin ?? '', ...end })
 }
 
 /** A plan, with a price only if the file has it. One that the configuration does not have allows no keys. */

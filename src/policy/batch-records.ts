@@ -2,6 +2,7 @@
  * The records of batches in the store. Each change is made in one step on the record that it was decided on,
  * so that clients and the process that works on the batch do not undo each other's changes.
  */
+import type { AuditEntry } from '../store/audit-trail.js'
 import type { Identity } from '../accounts/account.js'
 import type { JsonObject } from '../base/json.js'
 import { Pacer } from '../base/pacer.js'
@@ -235,9 +236,13 @@ export class BatchRecords {
 
   /**
    * Changes the batch; `edit` returns null to leave it, and may be called several times. The batch after the
-   * change; null if there is none.
+   * change; null if there is none. The audit entries of a change are stored with it.
    */
-  async change(id: string, edit: (batch: Batch) => Partial<BatchInfo> | null): Promise<Batch | null> {
+  async change(
+    id: string,
+    edit: (batch: Batch) => Partial<BatchInfo> | null,
+    auditEntries: (before: Batch, after: Batch) => readonly AuditEntry[] = () => [],
+  ): Promise<Batch | null> {
     for (;;) {
       const record = await this.records.find('batch', id, Date.now())
       const batch = record === null ? null : this.batchIn(record)
@@ -250,7 +255,7 @@ export class BatchRecords {
       const changed = { ...batch, info: { ...batch.info, ...edited, at } }
       const next = { ...record, info: JSON.stringify(changed.info) }
       if (next.info === record.info) return changed
-      if (!(await this.records.replace(next, record.info))) continue
+      if (!(await this.records.replace(next, record.info, auditEntries(batch, changed)))) continue
       if (isNew && !hasEnded(changed)) await this.note(changed)
       return changed
     }

@@ -3,6 +3,7 @@
  * distinguished, what each has used, and which have ended. A value is dropped when it was unused for some
  * time.
  */
+import type { AuditEntry } from './audit-trail.js'
 
 /** Gateways write uses after this time at the latest. */
 export const WRITTEN_AFTER_MS = 20
@@ -80,9 +81,15 @@ export interface DimensionValues {
   find(name: ValueName, nowMs: number): Promise<ValueRecord | null>
   /**
    * Ends the value, whether it is known or not; the record afterwards. Listeners of `Store.subscribe` get
-   * `valueDigest` of it. Durable before it resolves.
+   * `valueDigest` of it. Durable before it resolves. The audit entries are stored with it, unless it had
+   * ended before.
    */
-  end(name: ValueName, keepMs: number, nowMs: number): Promise<ValueRecord>
+  end(
+    name: ValueName,
+    keepMs: number,
+    nowMs: number,
+    auditEntries?: readonly AuditEntry[],
+  ): Promise<ValueRecord>
   /** Every value, in batches, also those that are no longer kept and were not removed yet. */
   all(): AsyncIterable<readonly StoredValue[]>
   /** Removes values that are no longer kept; returns their number. Redis does so by itself and returns 0. */

@@ -2,6 +2,7 @@
  * Encrypted records of requests: replies of the exact cache, orders to clear it, recordings, files and
  * batches. The store has their owners and times, and no text of a conversation.
  */
+import type { AuditEntry } from './audit-trail.js'
 
 /** All kinds of records. */
 export const RECORD_KINDS = [
@@ -67,9 +68,9 @@ export interface SealedRecords {
   put(record: SealedRecord, maxBytes: number, nowMs: number): Promise<void>
   /**
    * Replaces the record of the same kind and id in one step if its `info` is `before`, or (null) adds it if
-   * there is none; false if that does not hold.
+   * there is none; false if that does not hold. The audit entries are stored with it.
    */
-  replace(record: SealedRecord, before: string | null): Promise<boolean>
+  replace(record: SealedRecord, before: string | null, auditEntries?: readonly AuditEntry[]): Promise<boolean>
   /** Null if there is none, or it has expired. */
   find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null>
   /** The heads of records that have not expired, newest first; at most `MAX_LISTED_RECORDS`. */

@@ -2,6 +2,7 @@
  * Sessions and other sign-in tokens: known devices, one-time links, and the sign-ins of programs
  * (`accounts/logins`). The store has the digest of a token, never its secret.
  */
+import type { AuditEntry } from './audit-trail.js'
 
 /** What a token is for. */
 export type SignInTokenKind = (typeof SIGN_IN_TOKEN_KINDS)[number]
@@ -47,6 +48,13 @@ export function surplusTokens(tokens: readonly SignInToken[]): SignInToken[] {
 /** What of a token may change. */
 export type SignInTokenEdit = Partial<Pick<SignInToken, 'expiresAtMs' | 'text'>>
 
+/** What is changed with a new token. */
+export interface AddedToken {
+  readonly auditEntries?: readonly AuditEntry[]
+  /** Of the same kind and account. */
+  readonly replaces?: readonly SignInToken[]
+}
+
 /**
  * Tokens by id. Methods fail as those of `Store` do. A change is durable, and visible to every process,
  * before it resolves. An expired token is never returned, whether it was swept or not. Listeners of
@@ -55,9 +63,10 @@ export type SignInTokenEdit = Partial<Pick<SignInToken, 'expiresAtMs' | 'text'>>
 export interface SignInTokens {
   /**
    * False if its id is in use; nothing is changed then. Beyond `SIGN_IN_TOKENS_PER_ACCOUNT` of the account
-   * and kind, the tokens that expire first are removed.
+   * and kind, the tokens that expire first are removed. With it, audit entries are stored and the tokens that
+   * it replaces are removed.
    */
-  add(token: SignInToken): Promise<boolean>
+  add(token: SignInToken, change?: AddedToken): Promise<boolean>
   /** Null if there is no token of this kind, or it has expired. */
   find(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
   /**

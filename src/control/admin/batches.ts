@@ -111,7 +111,7 @@ async function cancel(services: AdminServices, request: AdminRequest): Promise<A
   const { records, batch } = await found(services, request)
   const { reason } = readFields(CANCELLATION_FIELDS, request.body)
   const actor = { ...actorOf(request), reason: textIn(reason) }
-  const cancelled = await cancelBatch(services.store, records, { batch, nowMs: services.now(), actor })
+  const cancelled = await cancelBatch(records, { batch, nowMs: services.now(), actor })
   if (cancelled !== null) return replyOf(services, cancelled)
   throw new Problem('malformed_request', 'The batch has ended: only one that runs can be cancelled.', {
     fix: 'Read its state with a GET of the batch.',

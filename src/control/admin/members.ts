@@ -12,7 +12,7 @@ import type { AccountChangeResult } from '../../store/account-changes.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'
 import { providerOf } from '../sign-in/bound-users.js'
-import { makeLink } from '../sign-in/links.js'
+import { makeLink, type LinkOrder } from '../sign-in/links.js'
 import { unmet } from './conditional-requests.js'
 import { patchedObject, readFields } from '../../accounts/changes/field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
@@ -289,9 +289,8 @@ async function invite(services: AdminServices, request: AdminRequest): Promise<A
     account: account.name,
   }
   const what = { action: 'member.invite', target: member.email, detail: member.email }
-  // The entry is stored first: a link without an entry is worse than an entry without a link.
-  await store.auditTrail.add(changeEntry(context, { ...what, before: null, after: null }))
-  return { status: 201, json: await newInvitation(services, request, { user, account }) }
+  const auditEntries = [changeEntry(context, { ...what, before: null, after: null })]
+  return { status: 201, json: await newInvitation(services, request, { user, account, auditEntries }) }
 }
 
 /**
@@ -327,11 +326,11 @@ function mayListUsers({ accountId }: AdminToken): boolean {
 async function newInvitation(
   services: AdminServices,
   { req, token }: AdminRequest,
-  { user, account }: { readonly user: User; readonly account: Account },
+  invited: Pick<LinkOrder, 'user' | 'account' | 'auditEntries'>,
 ): Promise<JsonObject> {
   const { server } = services.snapshot().config
   const origin = `${server.tls === null ? 'http' : 'https'}://${hostOf(req) ?? 'localhost'}`
   const maker = { as: 'token', id: token.id } as const
-  const { url, expiresAtMs } = await makeLink(services, { maker, user, account, origin })
+  const { url, expiresAtMs } = await makeLink(services, { ...invited, maker, origin })
   return { url, expires_at: timeText(expiresAtMs) }
 }

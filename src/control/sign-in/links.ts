@@ -18,6 +18,8 @@ import type { Snapshot } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { isLoopback } from '../../http/private-addresses.js'
 import type { Mail } from '../../observe/mails.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
+import type { SignInToken } from '../../store/sign-in-tokens.js'
 import type { Store } from '../../store/store.js'
 import { assertMayHavePassword, providerOf } from './bound-users.js'
 import { newSignInSecret, signInTokenIdOf } from './sessions.js'
@@ -33,7 +35,7 @@ export interface LinkParts {
 }
 
 /** A link to make. */
-interface LinkOrder {
+export interface LinkOrder {
   readonly maker: LinkMaker
   readonly user: User
   /** The account that the user is invited to; null: the whole gateway, by an administrator. */
@@ -42,6 +44,8 @@ interface LinkOrder {
   readonly origin: string
   /** When the right of the maker ends, at the latest; absent: it has no end. */
   readonly endsAtMs?: number
+  /** Entries for the audit trail, stored with the link. */
+  readonly auditEntries?: readonly AuditEntry[]
 }
 
 /** A new link. */
@@ -64,17 +68,19 @@ const MAILS = { burst: 5, everyMs: 600_000 } as const
  */
 export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewLink> {
   const { store, snapshot, now, mail } = parts
-  const { maker, user, account, origin, endsAtMs = Infinity } = order
+  const { maker, user, account, origin, endsAtMs = Infinity, auditEntries = [] } = order
   const { smtp, dashboard } = snapshot().config
   const expiresAtMs = Math.min(now() + LINK_MS, endsAtMs)
   if (smtp !== null) await countMail(parts, user.email)
   const secret = newSignInSecret()
   const setsPassword = await maySetPassword(parts, maker, user)
   if (setsPassword || smtp === null) {
-    await endFormer(parts, order)
+    const replaces = await formerLinks(parts, order)
     const text = writeLink({ maker, accountId: account?.id ?? '', isMailed: smtp !== null })
     const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: user.id } as const
-    await store.signInTokens.add({ ...token, expiresAtMs, text })
+    await store.signInTokens.add({ ...token, expiresAtMs, text }, { auditEntries, replaces })
+  } else {
+    for (const entry of auditEntries) await store.auditTrail.add(entry)
   }
   // A request may name any host, which would get the secret of a mail.
   const isLocal = URL.canParse(origin) && isLoopback(new URL(origin).hostname)
@@ -99,13 +105,16 @@ async function maySetPassword(
 }
 
 /** An administrator's link replaces all links of the user, others those of their account. */
-async function endFormer({ store, now }: LinkParts, { maker, user, account }: LinkOrder): Promise<void> {
-  for (const token of await store.signInTokens.tokensOf('reset', user.id, now())) {
+async function formerLinks(
+  { store, now }: LinkParts,
+  { maker, user, account }: LinkOrder,
+): Promise<SignInToken[]> {
+  const tokens = await store.signInTokens.tokensOf('reset', user.id, now())
+  return tokens.filter((token) => {
     const link = readLink(token)
     const isOther = link !== null && link.accountId !== (account?.id ?? '')
-    if (isOther && maker.as !== 'administrator') continue
-    await store.signInTokens.take('reset', token.id, now())
-  }
+    return !isOther || maker.as === 'administrator'
+  })
 }
 
 async function countMail({ store, now }: LinkParts, email: string): Promise<void> {

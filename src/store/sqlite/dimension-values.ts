@@ -14,6 +14,8 @@ import {
 import { valueDigest } from '../value-digest.js'
 import { numberIn, textIn, type Row } from './driver.js'
 import { BATCH, inBatches, type Engine } from './engine.js'
+import type { AuditEntry } from '../audit-trail.js'
+import type { SqliteAuditTrail } from './keys/audit-trail.js'
 import type { SqliteNotifications } from './keys/notifications.js'
 import { numberOf } from './read-records.js'
 
@@ -36,10 +38,12 @@ const DELETE_EXPIRED_OF = `DELETE FROM dimension_values WHERE rowid IN
 export class SqliteDimensionValues implements DimensionValues {
   private readonly engine: Engine
   private readonly notifications: SqliteNotifications
+  private readonly auditTrail: SqliteAuditTrail
 
-  constructor(engine: Engine, notifications: SqliteNotifications) {
+  constructor(engine: Engine, notifications: SqliteNotifications, auditTrail: SqliteAuditTrail) {
     this.engine = engine
     this.notifications = notifications
+    this.auditTrail = auditTrail
   }
 
   claim(name: ValueName, { maxValues, keepMs }: ValueBounds, nowMs: number): Promise<ValueState> {
@@ -76,7 +80,12 @@ export class SqliteDimensionValues implements DimensionValues {
     })
   }
 
-  end(name: ValueName, keepMs: number, nowMs: number): Promise<ValueRecord> {
+  end(
+    name: ValueName,
+    keepMs: number,
+    nowMs: number,
+    auditEntries: readonly AuditEntry[] = [],
+  ): Promise<ValueRecord> {
     const { engine, notifications } = this
     const { accountId, dimension, value } = name
     return notifications.announced(
@@ -84,7 +93,9 @@ export class SqliteDimensionValues implements DimensionValues {
         const row = this.row(name)
         if (row !== undefined && numberIn(row, 'expires_at_ms') <= nowMs) this.remove(name)
         const untilMs = nowMs + keepMs
-        if (this.row(name) === undefined) engine.prepare(INSERT).run(accountId, dimension, value, untilMs)
+        const known = this.row(name)
+        if (known === undefined) engine.prepare(INSERT).run(accountId, dimension, value, untilMs)
+        if (known === undefined || timeIn(known, 'ended_at_ms') === null) this.auditTrail.addAll(auditEntries)
         engine.prepare(END).run(nowMs, untilMs, accountId, dimension, value)
         notifications.note(valueDigest(name))
         return recordIn(this.row(name) ?? {})

@@ -160,11 +160,8 @@ async function resetLink(services: Services, request: SignedInRequest<unknown, u
     throw new GatewayError('malformed_request', message)
   }
   assertMayHavePassword(services, user)
-  // The entry is stored first: a link without an entry is worse than an entry without a link.
-  await services.store.auditTrail.add(
-    otherEntry(services, request, { account, action: 'account.reset-link' }),
-  )
-  const link = await newLink(services, request, { user, account })
+  const auditEntries = [otherEntry(services, request, { account, action: 'account.reset-link' })]
+  const link = await newLink(services, request, { user, account, auditEntries })
   return { status: 201, json: { link } }
 }
 

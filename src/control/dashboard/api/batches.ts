@@ -180,7 +180,7 @@ async function cancel(
   const { session, id, body, address, requestId } = request
   const { records, batch } = await found(services, session, id)
   const actor: Actor = { actor: session.user.email, address, requestId, reason: body.reason ?? '' }
-  const cancelled = await cancelBatch(services.store, records, { batch, nowMs: services.now(), actor })
+  const cancelled = await cancelBatch(records, { batch, nowMs: services.now(), actor })
   if (cancelled !== null) return replyOf(services, session, cancelled)
   throw new GatewayError('malformed_request', 'The batch has ended: only one that runs can be cancelled.')
 }

@@ -115,9 +115,8 @@ async function invite(services: Services, request: SignedInRequest<unknown, unkn
   assertMayInvite(services, request.session, { user, member })
   const { email } = member
   const what = { accountId: account.id, action: 'member.invite', target: email, detail: email }
-  // The entry is stored first: a link without an entry is worse than an entry without a link.
-  await store.auditTrail.add(entryOf(services, request, what))
-  const json: schema.InviteReply = { link: await newLink(services, request, { user, account }) }
+  const auditEntries = [entryOf(services, request, what)]
+  const json: schema.InviteReply = { link: await newLink(services, request, { user, account, auditEntries }) }
   return { status: 201, json }
 }
 

@@ -208,11 +208,11 @@ async function resend(services: Services, request: SignedInRequest<unknown, unkn
     throw new GatewayError('malformed_request', 'This user is disabled. Enable the user first.')
   }
   assertMayHavePassword(services, user)
-  // The entry is stored first: a link without an entry is worse than an entry without a link.
-  await store.auditTrail.add(userEntry(services, request, 'user.invite', user, user))
+  const auditEntries = [userEntry(services, request, 'user.invite', user, user)]
   const [first] = await store.users.memberships(user.id)
   const account = first === undefined ? null : await store.accountById(first.accountId)
-  const json: schema.UserLinkReply = { link: await newLink(services, request, { user, account }) }
+  const link = await newLink(services, request, { user, account, auditEntries })
+  const json: schema.UserLinkReply = { link }
   return { status: 201, json }
 }
 

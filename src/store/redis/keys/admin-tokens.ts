@@ -21,9 +21,9 @@ import {
   stringsOf,
 } from '../connection/parse-replies.js'
 import { COMPARE_AND_SET, guarded, loadScript } from '../connection/script.js'
-import { GATEWAY_CHANGES, type RedisAuditTrail } from './audit-trail.js'
+import { SLOTS, type RedisAuditTrail } from './audit-trail.js'
 
-const SLOT = `sluice:{${GATEWAY_CHANGES}}:tokens`
+const SLOT = `sluice:{${SLOTS.adminTokens}}:tokens`
 const RECORDS = `${SLOT}:records`
 const DIGESTS = `${SLOT}:digests`
 const ORDER = `${SLOT}:order`
@@ -121,7 +121,7 @@ export class RedisAdminTokens implements AdminTokens {
     auditEntries: readonly AuditEntry[],
   ): Promise<boolean> {
     const args = [token.id, token.digest, text, writeAdminToken(token), MAX_ADMIN_TOKENS]
-    const change = { accountId: GATEWAY_CHANGES, keys: KEYS, args, auditEntries }
+    const change = { accountId: SLOTS.adminTokens, keys: KEYS, args, auditEntries }
     const answer = await this.auditTrail.runDurably('changing an admin token', PUT, change)
     return answer === 1
   }

@@ -44,8 +44,11 @@ const MOVED_AT_ONCE = 250
 /** Entries that are encoded in one step. */
 const ENCODED_AT_ONCE = 100
 
-/** In place of an account in announcements of changes that belong to none, such as those of admin tokens. */
-export const GATEWAY_CHANGES = 'gateway'
+/**
+ * In place of an account in announcements of changes that are in the slot of none: admin tokens, sign-in
+ * tokens, sealed records. Each is the name of its slot.
+ */
+export const SLOTS = { adminTokens: 'gateway', signInTokens: 'passes', records: 'records' } as const
 
 const ADD = loadScript('records/audit-entry', 'records/add-audit-entry')
 
@@ -198,7 +201,7 @@ export class RedisAuditTrail implements AuditTrail {
    * purged account existed.
    */
   private async isFinished(what: string, id: string): Promise<boolean> {
-    if (id === GATEWAY_CHANGES) return true
+    if (Object.values<string>(SLOTS).includes(id)) return true
     const { admin } = this.engine
     if ((await admin.send(what, 'hexists', [TREE_KEYS[0], id])) === 1) return true
     if ((await admin.send(what, 'hexists', [accountKey(id), 'purged'])) === 1) return true

@@ -16,6 +16,8 @@ import {
   type ValueUse,
 } from '../../dimension-values.js'
 import { valueDigest } from '../../value-digest.js'
+import type { AuditEntry } from '../../audit-trail.js'
+import type { RedisAuditTrail } from './audit-trail.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf } from '../connection/parse-replies.js'
 import { loadScript } from '../connection/script.js'
@@ -23,7 +25,7 @@ import { groupBy } from '../ledger/ledger-keys.js'
 
 const CLAIM = loadScript('records/claim-value')
 const ADD = loadScript('records/add-value-use')
-const END = loadScript('records/end-value')
+const END = loadScript('keys/leave-audit-entries', 'records/end-value')
 /** Values that the server scans for one reply. */
 const SCANNED = 256
 /** As in `keysOf`. */
@@ -34,9 +36,11 @@ const AT_ONCE = 64
 /** The values of a store. */
 export class RedisDimensionValues implements DimensionValues {
   private readonly engine: RedisEngine
+  private readonly auditTrail: RedisAuditTrail
 
-  constructor(engine: RedisEngine) {
+  constructor(engine: RedisEngine, auditTrail: RedisAuditTrail) {
     this.engine = engine
+    this.auditTrail = auditTrail
   }
 
   async claim(name: ValueName, { maxValues, keepMs }: ValueBounds, nowMs: number): Promise<ValueState> {
@@ -63,10 +67,16 @@ export class RedisDimensionValues implements DimensionValues {
     return ends === null || Number(ends) <= nowMs ? null : recordIn(fields)
   }
 
-  async end(name: ValueName, keepMs: number, nowMs: number): Promise<ValueRecord> {
-    const what = 'ending a value'
-    const args = [name.value, Math.floor(nowMs), keepMs, this.engine.channel, valueDigest(name)]
-    return recordIn(await this.engine.changes.runDurably(what, END, { keys: keysOf(name), args }))
+  async end(
+    name: ValueName,
+    keepMs: number,
+    nowMs: number,
+    auditEntries: readonly AuditEntry[] = [],
+  ): Promise<ValueRecord> {
+    const { accountId, value } = name
+    const args = [value, Math.floor(nowMs), keepMs, this.engine.channel, valueDigest(name)]
+    const change = { accountId, keys: keysOf(name), args, auditEntries }
+    return recordIn(await this.auditTrail.runDurably('ending a value', END, change))
   }
 
   async *all(): AsyncIterable<readonly StoredValue[]> {

@@ -13,6 +13,8 @@ import {
   type SealedRecord,
   type SealedRecords,
 } from '../../sealed-records.js'
+import type { AuditEntry } from '../../audit-trail.js'
+import { SLOTS, type RedisAuditTrail } from './audit-trail.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord } from '../connection/parse-replies.js'
 import { loadScript } from '../connection/script.js'
@@ -21,15 +23,17 @@ import { loadScript } from '../connection/script.js'
 const BATCH = 256
 
 const PUT = loadScript('records/put-sealed-record')
-const REPLACE = loadScript('records/replace-sealed-record')
+const REPLACE = loadScript('keys/leave-audit-entries', 'records/replace-sealed-record')
 const REMOVE = loadScript('records/remove-sealed-records')
 
 /** The records of a store. */
 export class RedisSealedRecords implements SealedRecords {
   private readonly engine: RedisEngine
+  private readonly auditTrail: RedisAuditTrail
 
-  constructor(engine: RedisEngine) {
+  constructor(engine: RedisEngine, auditTrail: RedisAuditTrail) {
     this.engine = engine
+    this.auditTrail = auditTrail
   }
 
   async put(record: SealedRecord, maxBytes: number): Promise<void> {
@@ -37,7 +41,11 @@ export class RedisSealedRecords implements SealedRecords {
     await this.engine.cache.run('storing a record', PUT, { keys: keysOf(record.kind), args })
   }
 
-  async replace(record: SealedRecord, before: string | null): Promise<boolean> {
+  async replace(
+    record: SealedRecord,
+    before: string | null,
+    auditEntries: readonly AuditEntry[] = [],
+  ): Promise<boolean> {
     const { id, kind, expiresAtMs, value } = record
     const args = [
       before ?? '',
@@ -47,7 +55,14 @@ export class RedisSealedRecords implements SealedRecords {
       headText(record),
       Buffer.from(value),
     ]
-    const replaced = await this.engine.cache.run('changing a record', REPLACE, { keys: keysOf(kind), args })
+    const what = 'changing a record'
+    const keys = keysOf(kind)
+    const replaced =
+      auditEntries.length === 0
+        ? await this.engine.cache.run(what, REPLACE, { keys, args })
+        : await this.auditTrail.runDurably(what, REPLACE, {
+            ...{ accountId: SLOTS.records, keys, args, auditEntries },
+          })
     return Number(replaced) === 1
   }
 

@@ -6,12 +6,14 @@ import { accessDigest } from '../../../accounts/account.js'
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
   surplusTokens,
+  type AddedToken,
   type SignInTokenEdit,
   type SignInToken,
   type SignInTokens,
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
+import { SLOTS, type RedisAuditTrail } from './audit-trail.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
 import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
@@ -40,14 +42,16 @@ interface Found {
 /** The sign-in tokens of a store. */
 export class RedisSignInTokens implements SignInTokens {
   private readonly engine: RedisEngine
+  private readonly auditTrail: RedisAuditTrail
 
-  constructor(engine: RedisEngine) {
+  constructor(engine: RedisEngine, auditTrail: RedisAuditTrail) {
     this.engine = engine
+    this.auditTrail = auditTrail
   }
 
-  async add(token: SignInToken): Promise<boolean> {
+  async add(token: SignInToken, change: AddedToken = {}): Promise<boolean> {
     const what = 'adding a sign-in token'
-    if (!(await this.put(what, '', token))) return false
+    if (!(await this.put(what, '', token, change))) return false
     if (token.accountId === '') return true
     const ids = await this.idsOf(what, token.kind, token.accountId)
     if (ids.length <= SIGN_IN_TOKENS_PER_ACCOUNT) return true
@@ -154,7 +158,12 @@ export class RedisSignInTokens implements SignInTokens {
   }
 
   /** Adds a token, or replaces the record that was read; false if it has changed since. */
-  private async put(what: string, before: string, token: SignInToken): Promise<boolean> {
+  private async put(
+    what: string,
+    before: string,
+    token: SignInToken,
+    { auditEntries = [], replaces = [] }: AddedToken = {},
+  ): Promise<boolean> {
     const { id } = token
     const change = guarded({
       if: [[TEXTS, id, before]],
@@ -162,9 +171,16 @@ export class RedisSignInTokens implements SignInTokens {
         ['HSET', TEXTS, id, writeSignInToken(token)],
         ['ZADD', ENDS, String(token.expiresAtMs), id],
         ['ZADD', OWNERS, '0', ownerOf(token)],
+        ...replaces.flatMap(removalOf),
       ],
     })
-    return (await this.engine.changes.runDurably(what, COMPARE_AND_SET, change)) === 1
+    const made =
+      auditEntries.length === 0
+        ? await this.engine.changes.runDurably(what, COMPARE_AND_SET, change)
+        : await this.auditTrail.runDurably(what, COMPARE_AND_SET, {
+            ...{ ...change, accountId: SLOTS.signInTokens, auditEntries },
+          })
+    return made === 1
   }
 
   /** Deletes tokens unless they have changed; resolves with their number. */
@@ -174,9 +190,7 @@ export class RedisSignInTokens implements SignInTokens {
       return {
         if: [[TEXTS, token.id, text]],
         run: [
-          ['HDEL', TEXTS, token.id],
-          ['ZREM', ENDS, token.id],
-          ['ZREM', OWNERS, ownerOf(token)],
+          ...removalOf(token),
           ...(token.kind === 'access'
             ? [['PUBLISH', this.engine.channel, accessDigest(token.id)] as const]
             : []),
@@ -190,4 +204,12 @@ export class RedisSignInTokens implements SignInTokens {
 
 function ownerOf({ accountId, kind, id }: SignInToken): string {
   return `${accountId}\0${kind}\0${id}`
+}
+
+function removalOf(token: SignInToken): GuardedChange['run'] {
+  return [
+    ['HDEL', TEXTS, token.id],
+    ['ZREM', ENDS, token.id],
+    ['ZREM', OWNERS, ownerOf(token)],
+  ]
 }

@@ -11,6 +11,8 @@ import {
 import { numberIn, textIn, type Row, type Value } from '../driver.js'
 import { BATCH, inBatches, type Engine } from '../engine.js'
 import { numberOf } from '../read-records.js'
+import type { AuditEntry } from '../../audit-trail.js'
+import type { SqliteAuditTrail } from './audit-trail.js'
 
 const HEAD = 'kind, id, account_id, key_id, model, at_ms, expires_at_ms, info, bytes'
 const DELETE = 'DELETE FROM sealed_records WHERE kind = ? AND id = ?'
@@ -27,9 +29,11 @@ const PAGE = 500
 /** The records of a store. */
 export class SqliteSealedRecords implements SealedRecords {
   private readonly engine: Engine
+  private readonly auditTrail: SqliteAuditTrail
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, auditTrail: SqliteAuditTrail) {
     this.engine = engine
+    this.auditTrail = auditTrail
   }
 
   async put(record: SealedRecord, maxBytes: number): Promise<void> {
@@ -48,18 +52,25 @@ export class SqliteSealedRecords implements SealedRecords {
     })
   }
 
-  replace(record: SealedRecord, before: string | null): Promise<boolean> {
+  replace(
+    record: SealedRecord,
+    before: string | null,
+    auditEntries: readonly AuditEntry[] = [],
+  ): Promise<boolean> {
     const { kind, id, info } = record
     const { engine } = this
-    return engine.write('changing a record', () => {
+    const replace = (): boolean => {
       const row = engine.prepare(INFO).get(kind, id)
       if ((row === undefined ? null : textIn(row, 'info')) !== before) return false
       const { accountId, keyId, model, atMs, expiresAtMs, value } = record
       engine.prepare(DELETE).run(kind, id)
       const head = [kind, id, accountId, keyId, model, atMs, expiresAtMs, info, value.length]
       engine.prepare(INSERT).run(...head, value)
+      this.auditTrail.addAll(auditEntries)
       return true
-    })
+    }
+    const what = 'changing a record'
+    return auditEntries.length === 0 ? engine.write(what, replace) : engine.writeDurably(what, replace)
   }
 
   find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null> {

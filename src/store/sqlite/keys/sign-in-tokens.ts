@@ -4,6 +4,7 @@
 import { accessDigest } from '../../../accounts/account.js'
 import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
+  type AddedToken,
   type SignInTokenEdit,
   type SignInToken,
   type SignInTokens,
@@ -13,6 +14,7 @@ import { readSignInToken, writeSignInToken } from '../../records/account-and-key
 import { textIn, type Row } from '../driver.js'
 import { BATCH, inBatches, type Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
+import type { SqliteAuditTrail } from './audit-trail.js'
 import type { SqliteNotifications } from './notifications.js'
 
 const INSERT = `INSERT INTO passes (id, kind, account_id, expires_at_ms, record)
@@ -29,20 +31,26 @@ const DELETE_EXPIRED = `DELETE FROM passes WHERE id IN
 export class SqliteSignInTokens implements SignInTokens {
   private readonly engine: Engine
   private readonly notifications: SqliteNotifications
+  private readonly auditTrail: SqliteAuditTrail
 
-  constructor(engine: Engine, notifications: SqliteNotifications) {
+  constructor(engine: Engine, notifications: SqliteNotifications, auditTrail: SqliteAuditTrail) {
     this.engine = engine
     this.notifications = notifications
+    this.auditTrail = auditTrail
   }
 
-  add(token: SignInToken): Promise<boolean> {
+  add(token: SignInToken, { auditEntries = [], replaces = [] }: AddedToken = {}): Promise<boolean> {
     const { id, kind, accountId, expiresAtMs } = token
     return this.engine.writeDurably('adding a sign-in token', () => {
       const { changes } = this.engine
         .prepare(INSERT)
         .run(id, kind, accountId, expiresAtMs, writeSignInToken(token))
       if (Number(changes) === 0) return false
+      for (const former of replaces) {
+        this.engine.prepare('DELETE FROM passes WHERE id = ? AND kind = ?').run(former.id, kind)
+      }
       if (accountId !== '') this.engine.prepare(TRIM).run(accountId, kind, id)
+      this.auditTrail.addAll(auditEntries)
       return true
     })
   }
