@@ -6,7 +6,13 @@ import type { Catalogue, Config } from '../../config/config.js'
 import type { RequestHead } from '../../gateway/report/recent-requests.js'
 import { costNanoUsd, tierPrice } from '../../ledger/price.js'
 import { Prices } from '../../ledger/find-price.js'
-import { modelAt, createRouter, type RouteTarget, type Router } from '../../gateway/routing/router.js'
+import {
+  createRouter,
+  modelAt,
+  shareOf,
+  type RouteTarget,
+  type Router,
+} from '../../gateway/routing/router.js'
 
 /** A target, and the share of requests for which it is the first choice. */
 export interface Destination {
@@ -49,11 +55,10 @@ export class ComparedConfig {
       plugin: () => false,
     })
     const targets = (found?.targets ?? []).filter(({ weight }) => weight > 0)
-    const total = targets.reduce((sum, { weight }) => sum + weight, 0)
     return targets.map((target) => ({
       upstream: target.upstream.name,
       model: modelAt(target, model),
-      share: target.weight / total,
+      share: shareOf(target, targets),
       target,
     }))
   }

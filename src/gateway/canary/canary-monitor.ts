@@ -2,7 +2,7 @@
  * Aborts failing canaries: adds up the attempts that all processes of this gateway report, and takes a target
  * out of use if too many of them failed. Runs in the process that reads the configuration.
  */
-import { labelOf } from '../routing/router.js'
+import { labelOf, shareOf } from '../routing/router.js'
 import { generationFields, type AbortConfig, type Snapshot } from '../../config/config.js'
 import { isProviderFailure } from '../../errors.js'
 import type { Logger } from '../../observe/log.js'
@@ -69,12 +69,12 @@ export class CanaryMonitor {
     this.named = generationFields(snapshot)
     this.watched = new Map()
     config.routes.forEach(({ match, targets }, route) => {
-      const total = targets.reduce((sum, { weight }) => sum + weight, 0)
       const label = labelOf(match)
-      targets.forEach(({ upstream, model, weight, abort }, target) => {
+      targets.forEach((each, target) => {
+        const { upstream, model, weight, abort } = each
         if (abort === null) return
         const { errorRate, minRequests, windowMs } = abort
-        const percent = (100 * weight) / total
+        const percent = shareOf(each, targets, 100)
         const limits = { errorRate, minRequests, windowSeconds: windowMs / 1000 }
         const id = `${route}.${target}`
         const shown = { id, route: label, upstream, model, weight, percent, ...limits }

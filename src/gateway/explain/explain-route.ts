@@ -2,7 +2,7 @@
  * The upstreams that a route may use for a model, with weights, retries, hedging, breakers and the features
  * that translation cannot carry. For `sluice explain`; sends no request.
  */
-import { modelAt } from '../routing/router.js'
+import { candidatesOf, modelAt, type ModelRoute, type RouteShadow } from '../routing/router.js'
 import { ANY_TOOL } from '../../formats/chat/hosted-tools.js'
 import { factsFor } from '../../config/catalogue.js'
 import {
@@ -15,7 +15,6 @@ import {
 } from '../../config/config.js'
 import { whenText } from '../routing/match-route-conditions.js'
 import type { GuardrailConfig } from '../../config/schema/guardrails-schema.js'
-import type { ModelRoute, RouteShadow, RouteTarget } from '../routing/router.js'
 import { dialectsByRequest, type DialectsByRequest } from '../upstreams/choose-openai-endpoint.js'
 import { notCarried } from './not-carried.js'
 
@@ -104,13 +103,9 @@ interface ShadowExplanation {
 }
 
 /** Explains a route for a model id that it matches. */
-export function explainRoute(
-  { config, targets, fallback, shadow }: ModelRoute,
-  model: string,
-  catalogue: Catalogue,
-): RouteExplanation {
-  const { when, sticky, balance, retry, hedge } = config
-  const total = targets.reduce((sum, { weight }) => sum + weight, 0)
+export function explainRoute(route: ModelRoute, model: string, catalogue: Catalogue): RouteExplanation {
+  const { shadow } = route
+  const { when, sticky, balance, retry, hedge } = route.config
   return {
     when: when === null ? null : whenText(when),
     sticky,
@@ -118,17 +113,15 @@ export function explainRoute(
     retry: retryShown(retry),
     hedge: hedgeShown(hedge),
     shadow: shadow === null ? null : shadowShown(shadow, model),
-    candidates: [...targets, ...fallback].map((target) =>
-      explainCandidate(target, modelAt(target, model), { catalogue, total }),
-    ),
+    candidates: candidatesOf(route, model).map((candidate) => explainCandidate(candidate, catalogue)),
   }
 }
 
 function explainCandidate(
-  { upstream, weight, isFallback, abort }: RouteTarget,
-  model: string,
-  { catalogue, total }: { readonly catalogue: Catalogue; readonly total: number },
+  { target, model, share }: ReturnType<typeof candidatesOf>[number],
+  catalogue: Catalogue,
 ): CandidateExplanation {
+  const { upstream, weight, isFallback, abort } = target
   const { breaker, probe, apiKeys, quirks } = upstream
   const facts = factsFor(catalogue, model)
   const wire_format = dialectsByRequest(upstream, facts)
@@ -137,7 +130,7 @@ function explainCandidate(
     model,
     fallback: isFallback,
     weight: isFallback ? null : weight,
-    percent: isFallback ? null : Math.round((1_000 * weight) / total) / 10,
+    percent: share === null ? null : Math.round(1_000 * share) / 10,
     abort: abort === null ? null : abortShown(abort),
     wire_format,
     configured: isConfigured(upstream),

@@ -167,6 +167,37 @@ export function modelAt(
   return model ?? withoutStart(requested, strip)
 }
 
+/** An upstream that a route may use for a model. */
+interface Candidate {
+  readonly target: RouteTarget
+  /** The model that is requested from it. */
+  readonly model: string
+  /** The share of the requests for which it is the first choice, 0 to 1; null for a fallback. */
+  readonly share: number | null
+}
+
+/** The upstreams that a route may use for a model: the targets, then the fallback, both in file order. */
+export function candidatesOf(
+  { targets, fallback }: Pick<ModelRoute, 'targets' | 'fallback'>,
+  requested: string,
+): Candidate[] {
+  return [...targets, ...fallback].map((target) => ({
+    target,
+    model: modelAt(target, requested),
+    share: target.isFallback ? null : shareOf(target, targets),
+  }))
+}
+
+/** The share of a target in the weights of all, 0 to `whole`. */
+export function shareOf(
+  { weight }: Pick<RouteTarget, 'weight'>,
+  all: readonly Pick<RouteTarget, 'weight'>[],
+  whole = 1,
+): number {
+  const total = all.reduce((sum, each) => sum + each.weight, 0)
+  return total === 0 ? 0 : (whole * weight) / total
+}
+
 /** The name of a model without the start that a route strips. */
 export function withoutStart(model: string, strip: string): string {
   return model.startsWith(strip) ? model.slice(strip.length) : model

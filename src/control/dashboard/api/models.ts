@@ -9,6 +9,7 @@ import { Prices } from '../../../ledger/find-price.js'
 import { priceOf, shownPrice } from '../../../ledger/price.js'
 import { PLAIN_REQUEST, whenText } from '../../../gateway/routing/match-route-conditions.js'
 import {
+  candidatesOf,
   modelAt,
   reasonOf,
   createRouter,
@@ -207,16 +208,13 @@ function pricesNow(snapshot: Snapshot): Prices {
 }
 
 function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): schema.RouteTarget[] {
-  const total = found.targets.reduce((sum, { weight }) => sum + weight, 0)
   const prices = pricesNow(snapshot)
-  return [...found.targets, ...found.fallback].map((target) => {
-    const { upstream, weight, isFallback } = target
-    const model = modelAt(target, requested)
+  return candidatesOf(found, requested).map(({ target: { upstream, isFallback }, model, share }) => {
     const price = prices.find(upstream.name, model, null)
     return {
       upstream: upstream.name,
       model,
-      share: isFallback || total === 0 ? 0 : weight / total,
+      share: share ?? 0,
       isFallback,
       configured: isConfigured(upstream),
       price: price === null ? null : shownPrice(price),
@@ -225,20 +223,18 @@ function targetViews(snapshot: Snapshot, found: ModelRoute, requested: string): 
 }
 
 function routeView(snapshot: Snapshot, found: ModelRoute, requested: string): schema.Route | null {
-  const { label, targets, config } = found
-  const [target] = targets
-  if (target === undefined) return null
-  const { upstream } = target
-  const model = modelAt(target, requested)
-  const dialects = dialectsByRequest(upstream, factsFor(snapshot.catalogue, model))
+  const { label, config } = found
+  const [first] = found.targets
+  const targets = targetViews(snapshot, found, requested)
+  const [shown] = targets
+  if (first === undefined || shown === undefined) return null
+  const { upstream, configured, model } = shown
+  const dialects = dialectsByRequest(first.upstream, factsFor(snapshot.catalogue, model))
   return {
-    label,
-    upstream: upstream.name,
-    configured: isConfigured(upstream),
-    model,
+    ...{ label, upstream, configured, model },
     dialect: dialects.plain,
     dialectWithTools: dialects.with_tools,
     conditions: config.when === null ? '' : whenText(config.when),
-    targets: targetViews(snapshot, found, requested),
+    targets,
   }
 }
