@@ -11,13 +11,14 @@ COPY tsconfig.json tsconfig.dist.json vite.config.js ./
 COPY scripts ./scripts
 COPY config ./config
 COPY src ./src
-RUN npm run build && node scripts/prune-modules.mjs dist
+# The modes do not depend on the umask of the clone, and the gateway's user may read all files.
+RUN npm run build && node scripts/prune-modules.mjs dist && chmod -R u=rwX,go=rX config dist package.json
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY scripts/prune-modules.mjs scripts/
-RUN npm ci --omit=dev --ignore-scripts && node scripts/prune-modules.mjs node_modules && rm node_modules/.package-lock.json
+RUN npm ci --omit=dev --ignore-scripts && node scripts/prune-modules.mjs node_modules
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
@@ -28,8 +29,8 @@ WORKDIR /app
 RUN mkdir -m 700 data && chown node:node data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-COPY package.json ./
-COPY config ./config
+COPY --from=build /app/package.json ./
+COPY --from=build /app/config ./config
 USER node
 VOLUME /app/data
 EXPOSE 8080

@@ -1,15 +1,25 @@
 /**
  * `node scripts/prune-modules.mjs FOLDER…` removes from folders of installed packages and compiled code what a
- * running gateway never reads: source maps, sources, tests, examples, change logs, and native parts for other systems.
+ * running gateway never reads: source maps, sources, tests, examples, change logs, settings of tools, and native parts
+ * for other systems.
  * Licences stay. Prints how much it removed.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-const UNUSED_FILES = /\.(?:map|[cm]?tsx?|flow|md|markdown|gypi?|tsbuildinfo|c|cc|cpp|h)$/i
+const UNUSED_FILES =
+  /^\..|^(?:test|tests|bench|benchmark)\.[cm]?js$|[.-](?:test|tests|spec)\.[cm]?js$|\.(?:map|[cm]?tsx?|flow|md|markdown|gypi?|tsbuildinfo|c|cc|cpp|h|sh|bat|ps1)$/i
 const UNUSED_FOLDERS = new Set([
+  '.github',
+  '.vscode',
   'test',
   'tests',
+  'spec',
+  'specs',
+  'system-test',
+  'browser-test',
+  'docs',
+  'fixtures',
   '__tests__',
   'example',
   'examples',
@@ -17,8 +27,10 @@ const UNUSED_FOLDERS = new Set([
   'benchmarks',
 ])
 const LICENCE = /^(?:licen[cs]e|notice|copying)/i
-/** Folders below `prebuilds/`, by system and processor. */
+/** Folders below `prebuilds/`, by system and processor; a file there names the other C library. */
 const OWN_PREBUILD = `${process.platform}-${process.arch}`
+const isGlibc = process.report.getReport().header.glibcVersionRuntime !== undefined
+const OTHER_LIBC = isGlibc ? /\.musl\.node$/ : /\.glibc\.node$/
 
 let bytes = 0
 
@@ -42,7 +54,8 @@ function prune(folder, parent) {
       const isOther = parent === 'prebuilds' && entry.name !== OWN_PREBUILD
       if (isOther || (!isPackageName && UNUSED_FOLDERS.has(entry.name))) remove(path)
       else prune(path, entry.name)
-    } else if (UNUSED_FILES.test(entry.name) && !LICENCE.test(entry.name)) remove(path)
+    } else if (OTHER_LIBC.test(entry.name) && parent === OWN_PREBUILD) remove(path)
+    else if (UNUSED_FILES.test(entry.name) && !LICENCE.test(entry.name)) remove(path)
   }
 }
 

@@ -220,7 +220,7 @@ async function list({ store, terminal }: StoreSession, isJson: boolean): Promise
   }
   await printList(terminal, rows(), {
     json: isJson ? shownAccount : null,
-    head: ['ACCOUNT', 'NAME', 'E-MAIL', 'PLAN', 'CREATED', ''],
+    head: ['ACCOUNT', 'NAME', 'E-MAIL', 'PLAN', 'CREATED', 'STATE'],
     cells: ({ account: { id, name, email = '', plan, disabled, createdAtMs } }) => {
       const created = new Date(createdAtMs).toISOString()
       return [id, name, email, plan, created, disabled ? 'disabled' : '']

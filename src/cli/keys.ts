@@ -336,7 +336,7 @@ async function list(session: StoreSession, name: string, isJson: boolean): Promi
   if (account === null) return 1
   await printList(terminal, keyPages(store, account.id), {
     json: isJson ? shownKey : null,
-    head: ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', ''],
+    head: ['KEY', 'SECRET', 'NAME', 'CREATED', 'LABELS', 'STATE'],
     cells: (key) => {
       const { id, name, prefix, lastFour, createdAtMs } = key
       const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'

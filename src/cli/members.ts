@@ -126,7 +126,7 @@ async function list({ store, terminal }: StoreSession, account: Account, isJson:
           ...{ labels: { ...member.labels }, created_at: timeOf(member.createdAtMs) },
         })
       : null,
-    head: ['E-MAIL', 'ROLE', 'SINCE', ''],
+    head: ['E-MAIL', 'ROLE', 'SINCE', 'STATE'],
     cells: ({ member, state }) => {
       return [member.email, roleOf(member) ?? '', timeOf(member.createdAtMs), state]
     },

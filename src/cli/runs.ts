@@ -72,7 +72,9 @@ async function end(session: StoreSession, { account: named, run, reason = '' }: 
 async function accountOf(session: StoreSession, account: string, run: string): Promise<Account | null> {
   if (!isRun(run)) throw new UsageError('--run must have 1 to 128 printable characters')
   if (runDimension(session.gateway) === null) {
-    session.terminal.err('sluice: the configuration has no dimension "run"')
+    session.terminal.err(
+      'sluice: the configuration has no dimension "run": add one, such as dimensions: [{ name: run, from: ["header:x-run-id"] }]',
+    )
     return null
   }
   return namedAccount(session, account)

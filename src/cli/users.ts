@@ -227,7 +227,7 @@ function noUser(terminal: StoreSession['terminal'], email: string): number {
 async function list({ store, terminal }: StoreSession, isJson: boolean): Promise<number> {
   await printList(terminal, userPages(store), {
     json: isJson ? shownUser : null,
-    head: ['USER', 'E-MAIL', 'ROLE', 'CREATED', ''],
+    head: ['USER', 'E-MAIL', 'ROLE', 'CREATED', 'STATE'],
     cells: (user) => {
       const { id, email, createdAtMs } = user
       const state = userState(user)

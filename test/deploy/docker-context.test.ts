@@ -23,8 +23,9 @@ function isSent(path: string): boolean {
   return last?.isIncluded ?? true
 }
 
-/** `*` matches any part of a name. */
+/** `*` matches any part of a name, and `**` before a name any folders. */
 function matches(path: string, pattern: string): boolean {
+  if (pattern.startsWith('**/')) return matches(path.split('/').at(-1) ?? '', pattern.slice(3))
   const parts = pattern.split('*').map((text) => text.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${parts.join('[^/]*')}$`).test(path)
 }
@@ -55,6 +56,14 @@ void t.test('files with secrets are not', (t) => {
       'config/tls.key',
       'config/secrets.yaml',
       'config/keys/a.pem',
+    ],
+    ...['src/.env', 'src/http/.env.production', 'scripts/release.key', 'src/id_ed25519', 'scripts/ca.pem'],
+    ...[
+      'config/gateway.local.yaml',
+      'config/credentials.json',
+      'config/.npmrc',
+      '.ssh/id_rsa',
+      '.aws/credentials',
     ],
     ...['data/sluice.db', 'node_modules/a/index.js', '.git/config', '.npmrc.local'],
   ]) {

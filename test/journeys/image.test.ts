@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import {
+  chmodSync,
   cpSync,
   lstatSync,
   mkdirSync,
@@ -65,6 +66,9 @@ async function clone(t: Test): Promise<string> {
   await succeeds(t, ['git', 'clone', '--quiet', '--depth', '1', `file://${process.cwd()}`, repository])
   writeFileSync(join(repository, 'config', '.env'), `OPENAI_API_KEY=${SECRET}\n`)
   writeFileSync(join(repository, 'config', 'tls.key'), SECRET)
+  writeFileSync(join(repository, 'src', '.env'), `GEMINI_API_KEY=${SECRET}\n`)
+  // As after `umask 077`.
+  chmodSync(join(repository, 'config', 'gateway.yaml'), 0o600)
   writeFileSync(join(repository, '.env'), `REDIS_PASSWORD=${SECRET}\n`)
   return repository
 }
@@ -176,8 +180,14 @@ void t.test('the image', skip, async (t) => {
     t.equal(status, 1, 'no secret')
     const files = filesIn(app)
     t.notOk(files.find((name) => /\.(?:map|ts)$|(?:^|\/)\.env$|\.key$/.test(name)))
+    const tests = /[.-](?:test|spec)\.[cm]?js$|\/(?:tests?|specs?|system-test|\.github)\/|\/test\.js$/
     t.notOk(
-      files.find((name) => /prebuilds\/(?!linux-x64)[^/]+$/.test(name)),
+      files.find((name) => tests.test(name)),
+      'no tests of packages',
+    )
+    t.equal(statSync(join(app, 'config', 'gateway.yaml')).mode & 0o777, 0o644, 'other users may read it')
+    t.notOk(
+      files.find((name) => /prebuilds\/(?!linux-x64)[^/]+$|\.musl\.node$/.test(name)),
       'no files for other systems',
     )
     t.equal(statSync(join(app, 'data')).mode & 0o777, 0o700, 'the folder of the store is private')
@@ -242,6 +252,7 @@ void t.test('the image', skip, async (t) => {
   })
 
   await t.test('is the same when it is built again', async (t) => {
+    chmodSync(join(repository, 'config', 'gateway.yaml'), 0o644)
     await images.build(repository, 'sluice:two')
     const again = await images.mount('sluice:two')
     const digest = digestOf(app)
