@@ -22,11 +22,11 @@ RUN npm ci --omit=dev --ignore-scripts && node scripts/prune-modules.mjs node_mo
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
-# For `serve` and for commands beside it: docker exec CONTAINER node dist/main.js keys list …
+# For `serve` and for commands beside it: docker exec CONTAINER sluice keys list …
 ENV SLUICE_CONFIG=config/gateway.yaml
 WORKDIR /app
 # The store is the one thing that is written; it belongs to the user that the gateway runs as, and to no other.
-RUN mkdir -m 700 data && chown node:node data
+RUN mkdir -m 700 data && chown node:node data && ln -s /app/dist/main.js /usr/local/bin/sluice
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/package.json ./

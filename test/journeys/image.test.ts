@@ -121,6 +121,7 @@ async function operate(t: Test, { network, root, volumes, env }: Scene): Promise
     .filter((line) => line.startsWith('{'))
   show(first.slice(0, 150))
   t.notMatch(first, /chmod|error/, 'the folder of the store needs no advice')
+  t.match(await succeeds(t, container(['sluice', '--version'])), /^sluice \d+\.\d+\.\d+/m, 'as in the pages')
   await succeeds(
     t,
     container([

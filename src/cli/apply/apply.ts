@@ -62,7 +62,7 @@ standard output ('kubernetes_secret'; everything else then goes to standard erro
   })
     .requiredOption(
       '-f, --file <PATH>',
-      'a file, a folder (*.yaml and *.yml in it and below), or - for standard input; may be repeated',
+      'a file, a folder (*.yaml and *.yml in it and below, hidden ones are skipped), or - for standard input; may be repeated',
       repeated,
     )
     .option('--dry-run', 'print the plan only')

@@ -1,6 +1,6 @@
 /** Reads the documents of `sluice apply` from files, folders and standard input, with the place of each. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { parseYamlDocuments, type YamlDocument } from '../../config/yaml.js'
 import type { JsonValue } from '../../base/json.js'
 import type { DocumentFault } from '../../control/admin/documents.js'
@@ -53,13 +53,17 @@ export async function readFiles(
   return { documents, errors }
 }
 
-/** The file, or the YAML files of a folder and those below it, by name. */
+/**
+ * The file, or the YAML files of a folder and those below it, by name. Without hidden ones: a volume of
+ * Kubernetes has each file a second time below `..data`.
+ */
 function filesAt(path: string, errors: PlacedError[]): string[] {
   try {
     if (!statSync(path).isDirectory()) return [path]
     const names = readdirSync(path, { recursive: true, withFileTypes: true })
     const files = names.filter((entry) => !entry.isDirectory() && /\.ya?ml$/.test(entry.name))
-    return files.map((entry) => join(entry.parentPath, entry.name)).sort()
+    const paths = files.map((entry) => join(entry.parentPath, entry.name))
+    return paths.filter((file) => !/(?:^|\/)\./.test(relative(path, file))).sort()
   } catch (error) {
     errors.push(unreadable(path, error))
     return []
