@@ -116,7 +116,8 @@ function archiveIn(path: string, terminal: Terminal): ArchiveConfig | null {
 
 function archiveOf(config: Config, terminal: Terminal): ArchiveConfig | null {
   protectSecrets(secretsOf(config))
-  if (config.archive === null) terminal.err("sluice: the configuration has no 'archive': add one with the 'url' of a database")
+  if (config.archive === null)
+    terminal.err("sluice: the configuration has no 'archive': add one with the 'url' of a database")
   return config.archive
 }
 

@@ -70,8 +70,7 @@ type NewDenial = DenialSubject & Pick<Denial, 'reason' | 'expiresAtMs'>
 async function deny({ store, terminal, identities }: StoreSession, subject: NewDenial): Promise<number> {
   if (!identities.includes(subject.identity)) {
     const hint = didYouMean(subject.identity, identities)
-    const known =
-      identities.length === 0 ? 'it has none' : `it has ${identities.slice(0, 10).join(', ')}`
+    const known = identities.length === 0 ? 'it has none' : `it has ${identities.slice(0, 10).join(', ')}`
     terminal.err(`sluice: the configuration has no identity "${subject.identity}"${hint}: ${known}`)
     return 1
   }
