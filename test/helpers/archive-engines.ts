@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import root, { type Test } from 'tap'
+import { t as root, type Test } from 'tap'
 import { freePort } from './free-port.js'
 
 /** A kind of archive. */

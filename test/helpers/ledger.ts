@@ -1,7 +1,7 @@
 /**
  * The ledger of a test's gateway, read by another connection to its store.
  */
-import t from 'tap'
+import { t as root } from 'tap'
 import { loadConfig } from '../../src/config/load-config.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
@@ -9,7 +9,7 @@ import type { Store } from '../../src/store/store.js'
 
 /** Connections to SQLite files, which stay open: each starts a thread for a fifth of a second of CPU time. */
 const opened = new Map<string, Promise<Store>>()
-t.teardown(async () => {
+root.teardown(async () => {
   for (const store of opened.values()) await (await store).close()
 })
 

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createRequire } from 'node:module'
 import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core'
-import root, { type Test } from 'tap'
+import { t as root, type Test } from 'tap'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
