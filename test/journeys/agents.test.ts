@@ -458,6 +458,10 @@ async function cutter(t: Test, { port }: TestGateway, { at, after, isDelivered }
   return `http://127.0.0.1:${String(own)}`
 }
 
+/** Turns begin with a message of what is left. */
+const SESSIONS = `dimensions: [{ name: session, from: [header:session-id], required: true }]
+limits: [{ scope: 'dimension:session', requests_total: 50 }]`
+
 void t.test('Codex over WebSocket', skip, async (t) => {
   const bin = await install(
     resolve('build/clients/agents'),
@@ -465,7 +469,7 @@ void t.test('Codex over WebSocket', skip, async (t) => {
   )
   const codex = AGENTS.find(({ client }) => client === 'codex')
   if (bin === null || codex === undefined) return notInstalled(t)
-  const gateway = await startGateway(t)
+  const gateway = await startGateway(t, { more: SESSIONS })
   const { secret, origin } = gateway
   const asked = { secret, origin, hasPicture: false }
   for (const model of Object.values(MODELS)) {

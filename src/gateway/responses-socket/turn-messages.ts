@@ -80,6 +80,7 @@ interface TurnSink {
 const LAST = new Set(['response.completed', 'response.incomplete', 'response.failed', 'error'])
 /** The type of an event, which is its first member in every reply. */
 const TYPE = /^\{\s*"type"\s*:\s*"([a-z0-9_.]{1,64})"/
+const REMAINING = 'x-sluice-remaining-'
 /** Beyond this many unsent bytes the pipeline waits for the client. */
 const MAX_UNSENT_BYTES = 16 * 1024
 
@@ -92,6 +93,7 @@ export class TurnReply extends DetachedReply<TurnRequest> {
   private readonly error: Buffer[] = []
   /** The messages of the chunk that is being written. */
   private messages: string[] = []
+  private hasBegun = false
 
   constructor(req: TurnRequest, sink: TurnSink) {
     super(req, { highWaterMark: MAX_UNSENT_BYTES })
@@ -128,6 +130,11 @@ export class TurnReply extends DetachedReply<TurnRequest> {
 
   private event(name: string, data: string): void {
     if (data === '[DONE]') return
+    if (!this.hasBegun) {
+      this.hasBegun = true
+      const remaining = [...this.headers].filter(([header]) => header.startsWith(REMAINING))
+      if (remaining.length > 0) this.messages.push(limitsMessage(Object.fromEntries(remaining)))
+    }
     if (LAST.has(name === '' ? (TYPE.exec(data)?.[1] ?? '') : name)) this.isOver = true
     this.messages.push(data)
   }
@@ -153,6 +160,11 @@ export class TurnReply extends DetachedReply<TurnRequest> {
     const body = Buffer.concat(this.error).toString('utf8')
     return errorMessage({ status: this.statusCode, body, headers })
   }
+}
+
+/** What is left of limits, which replies over HTTP have in headers. Codex ignores types that are unknown. */
+function limitsMessage(headers: Readonly<Record<string, string>>): string {
+  return JSON.stringify({ type: 'sluice.limits', headers })
 }
 
 /** An error reply of HTTP. */

@@ -105,7 +105,11 @@ limits:
   const missing = (await client.turn(turn('x'))).at(-1)
   t.match(missing, { type: 'error', status: 400, error: { kind: 'dimension_required' } })
   const own = { client_metadata: { session_id: 'a' } }
-  t.equal(typeOf((await client.turn(turn('x', own))).at(-1)), 'response.completed')
+  const events = await client.turn(turn('x', own))
+  t.equal(typeOf(events.at(-1)), 'response.completed')
+  const left = { 'x-sluice-remaining-session-requests': '1' }
+  t.same(events[0], { type: 'sluice.limits', headers: left }, 'first what is left')
+  t.equal(typeOf(events[1]), 'response.created')
   client.send({ type: 'response.create', ...turn('[[words: 40]] [[pace: 30]]', own) })
   const from = client.events.length
   await eventually(() => textOf(client.events.slice(from)) !== '', 'the turn has begun')
