@@ -58,7 +58,7 @@ Every reply states that it is emulated.
 
 Any key is accepted, except one that contains the word 'invalid'. Requests to Bedrock with a signature need the
 keys AKIDEXAMPLE and example, or keys from the token endpoints: STS (/sts), /aws/container, the metadata
-services, Google (/google/token), Entra and App Service (/azure/identity).
+services, Google (/google/token), Entra and App Service (/azure/identity), IBM Cloud (/ibm/identity/token).
 A prompt may contain directives: [[fault: cut bytes=120 mode=reset]] [[words: 50]] [[pace: 20]]
 Faults:
 ${Object.entries(FAULTS)

@@ -30,7 +30,7 @@ export type DialectChoice = (typeof DIALECTS)[number]
 interface Platform {
   readonly dialects: readonly DialectChoice[]
   /** The key of `auth` with its identities. */
-  readonly cloud: IdentityConfig['cloud']
+  readonly cloud: Exclude<IdentityConfig['cloud'], 'ibm'>
   /** Keys of the upstream that only this platform has. */
   readonly keys: readonly PlatformKey[]
 }
@@ -104,6 +104,26 @@ const azureAuth = z
     'Entra credentials. `default`: environment, workload identity, managed identity. Or `{ tenant_id, client_id, client_secret }`.',
   )
 
+/** The address of IAM, from "Generating an IBM Cloud IAM token by using an API key", read 2026-11-30. */
+const IBM_TOKEN_URL = 'https://iam.cloud.ibm.com/identity/token'
+
+const ibmAuth = z
+  .strictObject(
+    {
+      api_key: secret,
+      token_url: z
+        .string()
+        .regex(/^(?:https:\/\/|http:\/\/(?:localhost|127\.0\.0\.1)[:/])[!-~]{1,500}$/, {
+          error: 'must be a URL with https://',
+        })
+        .optional(),
+    },
+    { error: 'must be a map with api_key (and token_url)' },
+  )
+  .describe(
+    `IBM Cloud, for watsonx, without a platform: \`{ api_key, token_url }\`. The key of a user or a service id is exchanged for a token of IAM, at \`token_url\` (default \`${IBM_TOKEN_URL}\`).`,
+  )
+
 /** The keys of an upstream that belong to platforms. */
 export const platformKeys = {
   platform: z
@@ -143,6 +163,7 @@ export const platformKeys = {
       aws: awsAuth.optional(),
       google: googleAuth.optional(),
       azure: azureAuth.optional(),
+      ibm: ibmAuth.optional(),
       scope: z
         .string()
         .regex(/^https:\/\/[!-~]{1,500}$/, { error: 'must be a URL with https://' })
@@ -153,7 +174,7 @@ export const platformKeys = {
     })
     .optional()
     .describe(
-      "The identity of the gateway at the platform, instead of `api_key`. Its credentials are refreshed in the background before they expire. The cloud's library is loaded only if an upstream has this key.",
+      "The identity of the gateway at the platform, or at IBM Cloud, instead of `api_key`. Its credentials are refreshed in the background before they expire. The cloud's library is loaded only if an upstream has this key.",
     ),
   anthropic_version: z
     .string()
@@ -194,7 +215,7 @@ export function checkPlatform(values: PlatformValues, context: PlatformContext, 
   if (values.anthropic_version !== undefined && dialect !== 'anthropic') {
     report([...path, 'anthropic_version'], 'needs the dialect anthropic')
   }
-  if (platform === undefined) return checkWithoutPlatform(values, path, report)
+  if (platform === undefined) return checkWithoutPlatform(values, context, report)
   const { dialects, keys } = PLATFORMS[platform]
   if (values.preset !== undefined && !(platform === 'azure' && values.preset === 'azure')) {
     report([...path, 'preset'], `must be removed: the platform ${platform} decides these values`)
@@ -236,7 +257,11 @@ function ownerOf(key: PlatformKey): string {
   return `it belongs to the platform ${owner}`
 }
 
-function checkWithoutPlatform(values: PlatformValues, path: Path, report: ReportFinding): void {
+function checkWithoutPlatform(
+  values: PlatformValues,
+  { path, hasApiKey }: PlatformContext,
+  report: ReportFinding,
+): void {
   const { dialect } = values
   if (dialect === 'converse') {
     report([...path, 'dialect'], `converse needs platform: bedrock; use ${COMBINATIONS}`)
@@ -244,9 +269,12 @@ function checkWithoutPlatform(values: PlatformValues, path: Path, report: Report
   for (const key of PLATFORM_KEYS) {
     if (isGiven(values, key)) report([...path, key], `needs a platform: ${ownerOf(key)}`)
   }
-  if (values.auth !== undefined) {
-    report([...path, 'auth'], `needs a platform; use ${COMBINATIONS}`)
-  }
+  const { auth } = values
+  if (auth === undefined) return
+  const at = [...path, 'auth']
+  if (Object.keys(auth).some((key) => key !== 'ibm') || auth.ibm === undefined) {
+    report(at, `needs a platform; use ${COMBINATIONS}`)
+  } else if (hasApiKey) report(at, 'must be removed: api_key is set already')
 }
 
 function checkVertex(
@@ -279,7 +307,7 @@ function checkAuth(
   }
   const at = [...path, 'auth']
   if (hasApiKey) report(at, 'must be removed: api_key is set already')
-  const others = (['aws', 'google', 'azure'] as const).filter(
+  const others = (['aws', 'google', 'azure', 'ibm'] as const).filter(
     (other) => other !== cloud && auth[other] !== undefined,
   )
   const usual = `use auth: { ${cloud}: default } or api_key`
@@ -429,6 +457,11 @@ export type IdentityConfig =
       readonly clientSecret: string | null
       readonly scope: string
     }
+  | {
+      readonly cloud: 'ibm'
+      readonly apiKey: string
+      readonly tokenUrl: string
+    }
 
 /** The resolved identity of an upstream; null if it uses an API key. `fileOf` resolves a path of the file. */
 export function authOf(
@@ -436,7 +469,10 @@ export function authOf(
   fileOf: (path: string) => string,
 ): IdentityConfig | null {
   if (auth === undefined) return null
-  const { aws, google, azure, scope } = auth
+  const { aws, google, azure, ibm, scope } = auth
+  if (ibm !== undefined) {
+    return { cloud: 'ibm', apiKey: ibm.api_key, tokenUrl: ibm.token_url ?? IBM_TOKEN_URL }
+  }
   if (google !== undefined) {
     const file = google === 'default' ? null : fileOf(google.credentials_file)
     return { cloud: 'google', credentialsFile: file, project: project ?? null }

@@ -452,7 +452,7 @@ export const PRESETS: Readonly<Record<PresetName, Preset>> = {
   watsonx: {
     title: 'IBM watsonx',
     rules:
-      '"Inferencing models through the model gateway". https://REGION.ml.cloud.ibm.com/ml/gateway/v1. The key is an access token of IAM, which lasts about an hour.',
+      '"Inferencing models through the model gateway". https://REGION.ml.cloud.ibm.com/ml/gateway/v1. The key is an access token of IAM, which lasts an hour: use `auth: { ibm: { api_key } }`, which renews it.',
     baseUrl: null,
     variables: ['WATSONX_TOKEN'],
     keyHeader: null,

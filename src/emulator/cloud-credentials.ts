@@ -1,5 +1,5 @@
 /**
- * The identities of the three clouds: STS, the metadata services and the token endpoints that issue
+ * The identities of the clouds: STS, the metadata services and the token endpoints that issue
  * credentials, and the check of the credentials in requests. AWS signatures are computed here independently
  * of the gateway.
  */
@@ -111,6 +111,9 @@ export class CloudTokens {
     if (/^\/google\/[^/]+:generateAccessToken$/.test(path) && method === 'POST') {
       return this.issue('google-impersonation', () => this.impersonated(request))
     }
+    if (path === '/ibm/identity/token' && method === 'POST') {
+      return this.issue('ibm', () => this.iam(request))
+    }
     if (path === '/azure/identity') {
       if (headers['x-identity-header'] === undefined) return refused(401, 'No X-IDENTITY-HEADER')
       return this.issue('app-service', () => this.managed('2019-08-01'))
@@ -176,6 +179,19 @@ export class CloudTokens {
   private oauth(): TokenReply {
     const seconds = Math.round((this.expiresAtMs - this.clock()) / 1_000)
     return json({ access_token: this.token(), expires_in: seconds, token_type: 'Bearer' })
+  }
+
+  /** IBM's IAM: a token for an API key. */
+  private iam({ text: form, headers }: TokenRequest): TokenReply {
+    const fields = new URLSearchParams(form)
+    const isForm = headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true
+    const key = fields.get('apikey') ?? ''
+    const isKnown = isForm && fields.get('grant_type') === 'urn:ibm:params:oauth:grant-type:apikey'
+    if (!isKnown) return refused(400, 'BXNIM0109E')
+    if (key === '' || key.includes('invalid')) return refused(400, 'BXNIM0415E')
+    const seconds = Math.round((this.expiresAtMs - this.clock()) / 1_000)
+    const expiration = Math.round(this.expiresAtMs / 1_000)
+    return json({ access_token: this.token(), token_type: 'Bearer', expires_in: seconds, expiration })
   }
 
   /** Google's STS: a token for one of another identity provider. */

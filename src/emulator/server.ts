@@ -426,7 +426,7 @@ const ID_HEADERS: Readonly<Record<Exclude<Provider, 'gemini'>, string>> = {
 
 /** Paths of token endpoints, whose requests have another form of body. */
 const CLOUD_PATH =
-  /^\/(?:latest|computeMetadata|sts|aws|google|azure|metadata)(?:\/|$)|\/v2\.0\/\.well-known\/openid-configuration$|\/oauth2\/v2\.0\/token$/
+  /^\/(?:latest|computeMetadata|sts|aws|google|azure|ibm|metadata)(?:\/|$)|\/v2\.0\/\.well-known\/openid-configuration$|\/oauth2\/v2\.0\/token$/
 
 /** Shared, so that replies without faults need no new promise. */
 const DONE = Promise.resolve()

@@ -95,6 +95,10 @@ function emulated(upstream: JsonObject, { baseUrls, origin }: Emulator): JsonObj
   const format = dialect ?? preset
   const base =
     format === 'anthropic' ? baseUrls.anthropic : format === 'gemini' ? baseUrls.gemini : baseUrls.openai
+  const ibm = objectOf(objectOf(upstream['auth'])['ibm'])
+  if (ibm['api_key'] !== undefined) {
+    return { ...keyed, base_url: base, auth: { ibm: { ...ibm, token_url: `${origin}/ibm/identity/token` } } }
+  }
   return { api_key: 'emulated', ...keyed, base_url: base }
 }
 

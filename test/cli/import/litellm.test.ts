@@ -319,7 +319,7 @@ void t.test('files as the public has them', async (t) => {
     'model_list[2]': 'not_carried',
     'model_list[3].litellm_params.api_base': 'carried',
     'model_list[5]': 'not_carried',
-    'model_list[11].litellm_params.api_key': 'changed',
+    'model_list[11].litellm_params.api_key': 'carried',
     'model_list[12].litellm_params.model': 'changed',
     'litellm_settings (line 47)': 'ignored',
     'litellm_settings.num_retries': 'carried',
@@ -334,7 +334,10 @@ void t.test('files as the public has them', async (t) => {
       azure: { base_url: 'https://office.openai.azure.com', api_version: '2024-10-21' },
       'openai-responses': { dialect: 'openai-responses', base_url: 'https://api.openai.com/v1' },
       snowflake: { base_url: 'https://acc.snowflakecomputing.com/api/v2/cortex/v1' },
-      watsonx: { base_url: 'https://eu-de.ml.cloud.ibm.com/ml/gateway/v1' },
+      watsonx: {
+        base_url: 'https://eu-de.ml.cloud.ibm.com/ml/gateway/v1',
+        auth: { ibm: { api_key: '${WATSONX_API_KEY}' } },
+      },
     },
     routes: [
       {

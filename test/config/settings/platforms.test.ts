@@ -177,6 +177,18 @@ void t.test('each combination that does not exist is refused with its line', (t)
       `.auth: needs a platform; use ${COMBINATIONS}`,
     ],
     [
+      'preset: watsonx, base_url: https://example.com/v1, api_key: k, auth: { ibm: { api_key: k } }',
+      '.auth: must be removed: api_key is set already',
+    ],
+    [
+      'preset: watsonx, base_url: https://example.com/v1, auth: { ibm: { api_key: k, token_url: "http://example.com" } }',
+      '.auth.ibm.token_url: must be a URL with https://',
+    ],
+    [
+      'platform: azure, dialect: openai, base_url: https://a.openai.azure.com, auth: { ibm: { api_key: k } }',
+      '.auth.ibm: the platform azure has identities of azure only: use auth: { azure: default } or api_key',
+    ],
+    [
       'platform: bedrock, dialect: converse, region: us-east-1, auth: { google: default }',
       '.auth.google: the platform bedrock has identities of aws only: use auth: { aws: default } or api_key',
     ],

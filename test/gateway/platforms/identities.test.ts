@@ -309,3 +309,19 @@ void t.test('Azure: App Service, then a client secret and a federated token of E
   await serves(t, await start(t, `${secure}, auth: { azure: default }`), 'azure-gpt')
   t.equal(entra.tokens.issued['entra'], 2)
 })
+
+void t.test('IBM Cloud: watsonx gets a token of IAM for the API key', async (t) => {
+  const emulator = await startClouds(t)
+  const auth = `auth: { ibm: { api_key: key-of-ibm, token_url: '${emulator.origin}/ibm/identity/token' } }`
+  const watsonx = `preset: watsonx, base_url: '${emulator.origin}/v1', allow_private_address: true, ${auth}, ${PATIENT}`
+  const gateway = await start(t, watsonx)
+  await serves(t, gateway, 'azure-granite')
+  t.equal(emulator.tokens.issued['ibm'], 1, 'one token for all requests')
+
+  emulator.tokens.mode = 'fail'
+  const other = await start(t, watsonx.replace('key-of-ibm', 'another-key'))
+  const { status, text } = await ask(other, 'azure-granite')
+  t.equal(status, 503)
+  t.match(text, '"kind":"upstream_credential"')
+  t.notMatch(text, 'another-key')
+})

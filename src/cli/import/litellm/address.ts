@@ -278,11 +278,9 @@ function preset(parts: AddressParts): Addressed {
   if (base === null && PRESETS[name].baseUrl === null) {
     throw new NotCarried(`the preset ${name} needs an address: add api_base`)
   }
-  const key = credential(parts, { isNeeded: base === null })
-  if (name === 'watsonx' && parts.params['api_key'] !== undefined) {
-    const note = 'the model gateway takes an access token of IAM, which lasts an hour, not an API key'
-    context.report.changed([...parts.at, 'api_key'], 'upstreams.api_key', note)
-  }
+  const isIbm = name === 'watsonx'
+  const found = credential(parts, { isNeeded: base === null, to: isIbm ? 'auth.ibm.api_key' : 'api_key' })
+  const key = isIbm ? ofIbm(found) : found
   const isPrivate = address?.values ?? (fromEnv === null ? {} : { allow_private_address: true })
   const values = { preset: name, ...(base === null ? {} : { base_url: base }), ...key.values, ...isPrivate }
   return { label: name, values, variables: key.variables, model, deployment: null }
@@ -337,10 +335,23 @@ function envText(context: ImportContext, names: readonly string[]): string | nul
 }
 
 /** The key of the deployment. Without one, that of the vendor's variable, if it is needed or set. */
+/** The credential of an upstream, and the variables that hold it. */
+interface Credential {
+  readonly values: JsonObject
+  readonly variables: readonly string[]
+}
+
+/** LiteLLM exchanges an API key of IBM Cloud for tokens, and sends a token unchanged. */
+function ofIbm({ values, variables }: Credential): Credential {
+  const { api_key: key } = values
+  if (key === undefined || variables.includes('WATSONX_TOKEN')) return { values, variables }
+  return { values: { auth: { ibm: { api_key: key } } }, variables }
+}
+
 function credential(
   parts: AddressParts,
-  { isNeeded }: { readonly isNeeded: boolean },
-): { readonly values: JsonObject; readonly variables: readonly string[] } {
+  { isNeeded, to = 'api_key' }: { readonly isNeeded: boolean; readonly to?: string },
+): Credential {
   const { context, vendor, params, at } = parts
   const value = params['api_key']
   const [usual = 'API_KEY'] = vendor.variables
@@ -349,7 +360,7 @@ function credential(
       context.report.notCarried([...at, 'api_key'], 'a reference that only LiteLLM resolves: use ${file:…}')
     } else {
       const { text, variable } = context.secrets.place(value, usual)
-      context.report.carried([...at, 'api_key'], 'upstreams.api_key')
+      context.report.carried([...at, 'api_key'], `upstreams.${to}`)
       return { values: { api_key: text }, variables: [variable] }
     }
   }

@@ -101,6 +101,7 @@ const ADDRESS_ENDS: Readonly<Record<string, string>> = {
 const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {
   litellm_proxy: ['LITELLM_PROXY_API_KEY'],
   codestral: ['CODESTRAL_API_KEY'],
+  watsonx: ['WATSONX_APIKEY', 'WATSONX_API_KEY', 'WX_API_KEY'],
   lm_studio: ['LM_STUDIO_API_KEY'],
 }
 

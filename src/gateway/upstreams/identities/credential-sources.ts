@@ -1,10 +1,12 @@
 /**
- * Requests credentials through the libraries of the clouds. A library is loaded with the first request, and
- * each request begins anew, so that files, variables and roles are read again.
+ * Requests credentials through the libraries of the clouds, and from IBM Cloud by a request of its own. A
+ * library is loaded with the first request, and each request begins anew, so that files, variables and roles
+ * are read again.
  */
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { numberOf, objectOf, stringOf } from '../../../base/json.js'
 import type { IdentityConfig } from '../../../config/config.js'
 
 /** Credentials as a cloud issued them. */
@@ -38,6 +40,7 @@ export interface BearerToken {
 type AwsIdentity = IdentityConfig & { readonly cloud: 'aws' }
 type GoogleIdentity = IdentityConfig & { readonly cloud: 'google' }
 type AzureIdentity = IdentityConfig & { readonly cloud: 'azure' }
+type IbmIdentity = IdentityConfig & { readonly cloud: 'ibm' }
 
 /** The source of an identity. `region` is that of the STS endpoint. Loads nothing. */
 export function sourceOf(auth: IdentityConfig, region: string | null): CredentialSource {
@@ -48,6 +51,8 @@ export function sourceOf(auth: IdentityConfig, region: string | null): Credentia
       return () => googleToken(auth)
     case 'azure':
       return () => azureToken(auth)
+    case 'ibm':
+      return () => ibmToken(auth)
     default:
       return auth satisfies never
   }
@@ -186,4 +191,27 @@ async function azureToken({ tenantId, clientId, clientSecret, scope }: AzureIden
         )
   const { token, expiresOnTimestamp } = await credential.getToken(scope)
   return { credentials: { token, quotaProject: null }, expiresAtMs: expiresOnTimestamp }
+}
+
+const IBM_LIMIT_MS = 8_000
+
+/**
+ * Exchanges the API key for a token.
+ * Source: IBM Cloud, "Generating an IBM Cloud IAM token by using an API key", read 2026-11-30.
+ */
+async function ibmToken({ apiKey, tokenUrl }: IbmIdentity): Promise<Issued> {
+  const reply = await fetch(tokenUrl, {
+    method: 'POST',
+    body: new URLSearchParams({ grant_type: 'urn:ibm:params:oauth:grant-type:apikey', apikey: apiKey }),
+    headers: { accept: 'application/json' },
+    redirect: 'error',
+    signal: AbortSignal.timeout(IBM_LIMIT_MS),
+  })
+  const text = await reply.text()
+  // `errorMessage` may repeat the key's id; the code names the fault.
+  if (!reply.ok)
+    throw new Error(`IAM answers ${String(reply.status)} ${/BXN\w+/.exec(text)?.[0] ?? ''}`.trimEnd())
+  const { access_token: token, expiration } = objectOf(JSON.parse(text))
+  const expiresAtMs = (numberOf(expiration) ?? 0) * 1_000 || Date.now() + ASSUMED_LIFE_MS
+  return { credentials: { token: stringOf(token) ?? '', quotaProject: null }, expiresAtMs }
 }

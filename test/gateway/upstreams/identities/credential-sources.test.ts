@@ -260,3 +260,17 @@ void t.test('Azure: a client secret, and a federated token: one request each', a
   setVariables(t, { ...hosts, ...client, AZURE_CLIENT_SECRET: 'secret' })
   await isRequestedOnce(t, entra, AZURE, ['entra'])
 })
+
+void t.test('IBM Cloud: the API key is exchanged for tokens, one request each', async (t) => {
+  const emulator = await startClouds(t)
+  const auth = {
+    cloud: 'ibm',
+    apiKey: 'key-of-ibm',
+    tokenUrl: `${emulator.origin}/ibm/identity/token`,
+  } as const
+  await isRequestedOnce(t, emulator, auth, ['ibm'])
+  const error = await credentialsOf({ ...auth, apiKey: 'invalid-secret' }).catch((reason: unknown) => reason)
+  t.match(error, { message: /^IAM answers 400 BXNIM0415E$/ }, 'the code of IAM, and no key')
+  emulator.tokens.mode = 'empty'
+  t.match(await credentialsOf(auth), { token: '' }, 'which the identity refuses')
+})
