@@ -32,7 +32,7 @@ export class ImportedSecrets {
   private readonly byValue = new Map<string, string>()
   private readonly values = new Map<string, string>()
 
-  /** `taken`: the variables that the configuration refers to. */
+  /** `taken`: the variables that the configuration refers to, also those that it does not name. */
   constructor(taken: ReadonlySet<string>) {
     this.taken = new Set(taken)
   }

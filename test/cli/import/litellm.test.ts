@@ -44,6 +44,7 @@ const CONFIGURATIONS: Readonly<Record<string, readonly string[]>> = {
   'own-servers': ['coder', 'small', 'house-special'],
   literals: ['one', 'two', 'three'],
   office: ['assistant'],
+  misplaced: ['reasoner', 'coder', 'local', 'usual'],
   'end-users': ['assistant'],
   'effort-names': ['think-hard', 'think-little', 'Team Assistant'],
   includes: ['groq-fast', 'mistral-small'],
@@ -418,6 +419,36 @@ void t.test('end users have the budget of each in the new configuration', async 
   while (statuses.length < 100 && !statuses.includes(402)) statuses.push(await ask('ada'))
   t.ok(statuses[0] === 200 && statuses.at(-1) === 402, `the budget of one: ${statuses.join()}`)
   t.equal(await ask('grace'), 200, 'another has a budget of her own')
+})
+
+void t.test('settings of LiteLLM reach no vendor, and a key goes to its own vendor only', async (t) => {
+  const made = await imported(t, ['litellm', join(FOLDER, 'misplaced.yaml')], ENV)
+  for (const [path, wanted] of Object.entries({
+    'model_list[1].litellm_params.model_info': 'not_carried',
+    'model_list[1].litellm_params.stream_options': 'not_carried',
+    'model_list[2].litellm_params.stream': 'not_carried',
+    'model_list[2].litellm_params.timeout': 'ignored',
+    'model_list[3].litellm_params.api_key': 'ignored',
+    'model_list[3].litellm_params.cache_control_injection_points': 'not_carried',
+    'litellm_settings.context_window_fallbacks[0].reasoner': 'changed',
+    'general_settings.provider_budget_config': 'not_carried',
+  })) {
+    t.strictSame(outcomesAt(made, path), [wanted], path)
+  }
+  const text = readFileSync(join(made.folder, 'gateway.yaml'), 'utf8')
+  t.notMatch(text, 'quirks')
+  t.match(parse(text), {
+    upstreams: {
+      'openai-chat': { api_key: '${OPENAI_API_KEY_2}', timeouts: { first_byte_ms: 30_000 } },
+      openai: { api_key: '${OPENAI_API_KEY}' },
+    },
+  })
+  t.match(dotenv(made.folder), { OPENAI_API_KEY: undefined, OPENAI_API_KEY_2: 'sk-literal-of-the-cluster' })
+  const literals = await imported(t, ['litellm', join(FOLDER, 'literals.yaml')], ENV)
+  const note = itemsOf(literals).find(
+    (item) => textAt(item, 'path') === 'model_list[0].litellm_params.api_key',
+  )
+  t.match(note, { outcome: 'changed', note: /^OPENAI_API_KEY is set to another value now/ })
 })
 
 void t.test('secrets', async (t) => {

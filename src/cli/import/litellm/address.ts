@@ -125,13 +125,16 @@ function vertex(parts: AddressParts): Addressed {
   }
   const address = ownAddress(parts)
   if (address !== null) values['base_url'] = address.text
+  const variables: string[] = []
   const credentials = params['vertex_credentials'] ?? params['vertex_ai_credentials']
   const key = params['vertex_credentials'] === undefined ? 'vertex_ai_credentials' : 'vertex_credentials'
   if (credentials !== undefined && credentials !== null) {
     values['auth'] = { google: { credentials_file: credentialsFile(parts, credentials) } }
     context.report.carried([...at, key], 'upstreams.vertex.auth.google')
+    const variable = variableOf(credentials)
+    if (variable !== null) variables.push(variable)
   }
-  return { label: 'vertex', values, variables: [], model: name, deployment: null }
+  return { label: 'vertex', values, variables, model: name, deployment: null }
 }
 
 /** A path stays; JSON becomes a file beside the configuration. */
@@ -360,10 +363,18 @@ function credential(
       context.report.notCarried([...at, 'api_key'], 'a reference that only LiteLLM resolves: use ${file:…}')
     } else {
       const { text, variable } = context.secrets.place(value, usual)
-      context.report.carried([...at, 'api_key'], `upstreams.${to}`)
+      const { [variable]: now = '' } = context.env
+      if (variableOf(value) !== null || now === '' || now === value) {
+        context.report.carried([...at, 'api_key'], `upstreams.${to}`)
+      } else {
+        const note = `${variable} is set to another value now, which comes before that of .env: unset it`
+        context.report.changed([...at, 'api_key'], `upstreams.${to}`, note)
+      }
       return { values: { api_key: text }, variables: [variable] }
     }
   }
+  if (value === '')
+    context.report.ignored([...at, 'api_key'], 'empty: LiteLLM reads the variable of the vendor')
   const set = vendor.variables.find((name) => isSet(context, name))
   const name = set ?? (isNeeded ? vendor.variables[0] : undefined)
   if (name === undefined) return { values: {}, variables: [] }

@@ -338,7 +338,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...'litellm_credential_name max_budget budget_duration merge_reasoning_content_in_choices'.split(' '),
   ...'use_litellm_proxy cache cooldown_time ssl_verify ssl_certificate region_name'.split(' '),
 ])
-const KNOWN_STARTS = /^(?:aws_|auto_router_|complexity_router_|litellm_)/
+const KNOWN_STARTS = /^(?:aws_|s3_|auto_router_|complexity_router_|litellm_)/
 
 /**
  * Settings of LiteLLM itself, which it does not send to the vendor, and that have no equivalent by the same
@@ -354,6 +354,11 @@ const OF_LITELLM: Readonly<Record<string, string>> = {
   stream_timeout_by_service_tier: 'use stream_timeout',
   provider_specific_header: 'use extra_headers',
   metadata: 'use labels of keys, or dimensions',
+  model_info: 'it belongs beside litellm_params, and LiteLLM does not send it',
+  stream: 'the client decides whether it gets a stream',
+  stream_options: 'the client decides; usage is always requested of the vendor',
+  cache_control_injection_points: 'use routes.cache_control',
+  enable_prompt_caching: 'use routes.cache_control',
   prompt_id: 'send the prompt with the request',
   ...Object.fromEntries(
     `adaptive_router_config adaptive_router_default_model allow_client_keepalive_override
@@ -367,6 +372,10 @@ const OF_LITELLM: Readonly<Record<string, string>> = {
       provider_affinity_header quality_router_config quality_router_default_model request_timeout
       responses_api_version roles routing_strategy search_tool_name stream_chunk_size
       supports_system_message switchyard_router_config thought_signature_in_tool_call_id ttl
+      agentic_loop bedrock_batch bedrock_tags cost_per_query github_copilot_auth_type github_copilot_host
+      github_copilot_user_session kubernetes_pod_discovery log_client_error_tracebacks max_agentic_loops
+      model_config model_file_id_mapping no_log preset_cache_key prompt_environment proxy_server_request
+      retry_strategy secret_fields shared_session trusted_callback_vars
       use_chat_completions_api use_xai_oauth user_continue_message vector_store_id verbose`
       .split(/\s+/)
       .map((name) => [name, 'a setting of LiteLLM, which the vendor does not get']),
@@ -473,11 +482,14 @@ function headersIn(
 function timeoutsIn(params: JsonObject, at: Path, { report, usual }: ImportContext): JsonObject {
   for (const key of ['timeout', 'stream_timeout']) {
     if (params[key] === undefined) continue
-    if (numberIn(params[key]) === null) report.notCarried([...at, key], 'is no number of seconds')
+    if (numberIn(params[key]) === 0)
+      report.ignored([...at, key], '0 is no time-out of LiteLLM: the usual one')
+    else if (numberIn(params[key]) === null) report.notCarried([...at, key], 'is no number of seconds')
     else report.carried([...at, key], 'upstreams.timeouts')
   }
-  const whole = numberIn(params['timeout']) ?? usual.timeoutSeconds
-  const stream = numberIn(params['stream_timeout']) ?? usual.streamTimeoutSeconds ?? whole
+  // LiteLLM takes the next one for 0, too.
+  const whole = numberIn(params['timeout']) || usual.timeoutSeconds || null
+  const stream = numberIn(params['stream_timeout']) || usual.streamTimeoutSeconds || whole
   if (whole === null && stream === null) return {}
   const ms = (seconds: number): number => Math.min(DAY_MS, Math.max(1, Math.round(seconds * 1_000)))
   const streamMs = stream === null ? null : ms(stream)

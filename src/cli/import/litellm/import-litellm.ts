@@ -1,7 +1,7 @@
 /** `sluice import litellm`: LiteLLM's `config.yaml` and the keys of its database as files of this gateway. */
 import type { Path } from '../../../config/config-problem.js'
 import { yamlText } from '../../../config/yaml.js'
-import { isObject, type JsonObject } from '../../../base/json.js'
+import { arrayOf, isObject, objectOf, type JsonObject } from '../../../base/json.js'
 import { ImportReport, reportText, summaryOf, type ImportSummary, type ReportItem } from '../report.js'
 import { ImportedSecrets, variableOf } from '../secrets.js'
 import { readWithIncludes, type ImportSource } from '../source.js'
@@ -16,6 +16,7 @@ import { readOtherSettings, type OtherSettings } from './other-settings.js'
 import { readRouterRules, type RouterRules } from './router-settings.js'
 import { makeRoutes } from './routes.js'
 import { ImportedUpstreams } from './upstreams.js'
+import { guessedPrefix, vendorOf } from './vendors.js'
 
 /** What the import reads. */
 interface ImportInput {
@@ -37,7 +38,9 @@ export function importLiteLlm({ config, keys, env, nowMs }: ImportInput): Import
   const source = readWithIncludes(config)
   const rows = keys === null ? null : readKeyRows(keys)
   const report = new ImportReport(source)
-  const secrets = new ImportedSecrets(variablesIn(source.value))
+  const secrets = new ImportedSecrets(
+    new Set([...variablesIn(source.value), ...impliedVariables(source.value)]),
+  )
   readEnvironment(source.value, report, secrets)
   const other = readOtherSettings(source.value, report)
   const rules = readRouterRules(source.value, report, other.cache)
@@ -71,6 +74,17 @@ function variablesIn(value: unknown): Set<string> {
   if (isObject(value)) return new Set(Object.values(value).flatMap((each) => [...variablesIn(each)]))
   const name = variableOf(value)
   return new Set(name === null ? [] : [name])
+}
+
+/** The variables of the vendors of entries without a key: LiteLLM reads the key from them. */
+function impliedVariables(config: JsonObject): string[] {
+  return arrayOf(config['model_list']).flatMap((entry) => {
+    const { model, api_key: key = '' } = objectOf(objectOf(entry)['litellm_params'])
+    if (typeof model !== 'string' || key !== '') return []
+    const prefix = model.includes('/') ? model.slice(0, model.indexOf('/')) : guessedPrefix(model)
+    const vendor = vendorOf(prefix ?? '')
+    return vendor === null || vendor === 'other' ? [] : vendor.variables
+  })
 }
 
 /** `environment_variables` becomes `.env`. */

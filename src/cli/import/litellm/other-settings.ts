@@ -263,6 +263,8 @@ const MISPLACED: Readonly<Record<string, string>> = {
   ),
   ...Object.fromEntries(
     `num_retries timeout stream_timeout fallbacks default_fallbacks context_window_fallbacks
+      provider_budget_config enable_pre_call_checks optional_pre_call_checks retry_policy
+      model_group_retry_policy allowed_fails_policy content_policy_fallbacks routing_strategy_args
       routing_strategy model_group_alias allowed_fails cooldown_time`
       .split(/\s+/)
       .map((key) => [key, 'router_settings']),

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from '../../../base/json.js'
 import { without } from '../../../accounts/changes/field-types.js'
+import type { Catalogue } from '../../../config/config.js'
 import { readCatalogue, readText } from '../../../config/load-config.js'
 import { packageFile } from '../../../config/package-file.js'
 import { priceAt } from '../../../formats/chat/model-facts.js'
@@ -220,10 +221,20 @@ const MAX_WEIGHT = 1_000_000
  */
 type CostOf = (model: string, price: JsonObject | null) => number | null
 
+/** Reads the shipped catalogue. */
+function shippedWindows(): (model: string) => number | null {
+  const catalogue = shippedCatalogue()
+  return (model) => catalogue?.find(model)?.contextWindow ?? null
+}
+
+function shippedCatalogue(): Catalogue | null {
+  const file = packageFile('config/models.yaml')
+  return readCatalogue(file, readText(file) ?? '').catalogue
+}
+
 /** Reads the shipped catalogue. `nowMs` selects among prices with dates. */
 function shippedCosts(nowMs: number): CostOf {
-  const file = packageFile('config/models.yaml')
-  const { catalogue } = readCatalogue(file, readText(file) ?? '')
+  const catalogue = shippedCatalogue()
   return (model, price) => {
     const [input, output] = [numberIn(price?.['input']), numberIn(price?.['output'])]
     if (input !== null || output !== null) return (input ?? 0) + (output ?? 0)
@@ -265,7 +276,11 @@ class RouteMaker {
   private readonly rules: RouterRules
   private readonly context: ImportContext
 
+  /** The context window of a model in the shipped catalogue; null: unknown. */
+  private readonly windowOf: (model: string) => number | null
+
   constructor(groups: ReadonlyMap<string, ModelGroup>, rules: RouterRules, context: ImportContext) {
+    this.windowOf = rules.contextFallbacks.length > 0 ? shippedWindows() : () => null
     this.groups = groups
     this.rules = rules
     this.context = context
@@ -400,7 +415,8 @@ class RouteMaker {
   private largerOf({ name, deployments }: ModelGroup): { above: number; targets: JsonObject[] } | null {
     const rule = this.rules.contextFallbacks.find((each) => each.name === name)
     if (rule === undefined) return null
-    const window = deployments.find(({ maxInput }) => maxInput !== null)?.maxInput ?? null
+    const windows = deployments.map(({ maxInput, model }) => maxInput ?? this.windowOf(model))
+    const window = windows.find((each) => each !== null) ?? null
     const targets = rule.names.flatMap((each) => servedBy(each, this.groups, this.rules)?.targets ?? [])
     const { report } = this.context
     if (window === null || targets.length === 0) {
