@@ -7,19 +7,19 @@ import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'
 import { Mismatch, type RehearsalClient } from './rehearsal-client.js'
 
 /** The outcome of a check that does not fail; `loss`: the upstream works without this feature. */
-interface CheckOutcome {
+export interface CheckOutcome {
   readonly result: 'pass' | 'loss' | 'skipped'
   /** Additional information; may be empty. */
   readonly detail: string
 }
 
 /** One check. Throws `Mismatch` if the upstream fails it. */
-export interface Check {
+interface Check {
   readonly name: string
   run(client: RehearsalClient): Promise<CheckOutcome>
 }
 
-const PASSED: CheckOutcome = { result: 'pass', detail: '' }
+export const PASSED: CheckOutcome = { result: 'pass', detail: '' }
 const MAX_TOKENS = 1_024
 /** Reasoning tokens count as output. */
 const MAX_TOKENS_REASONING = 3_072

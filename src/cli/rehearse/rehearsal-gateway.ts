@@ -1,11 +1,13 @@
 /**
  * A gateway in this process with one upstream, one model and a store in a temporary folder, for a rehearsal.
  */
+import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { DAY_MS } from '../../base/time-units.js'
 import { createAccount } from '../../accounts/changes/change-accounts.js'
 import { createKey } from '../../accounts/changes/change-keys.js'
 import type { Catalogue, Config, UpstreamConfig, RouteConfig } from '../../config/config.js'
@@ -22,6 +24,8 @@ export interface RehearsalOptions {
   readonly catalogue: Catalogue
   readonly upstream: UpstreamConfig
   readonly model: string
+  /** What the key may spend; absent: any amount. */
+  readonly maxUsd?: number
 }
 
 /** A model id that no provider has, for the check of errors. */
@@ -44,6 +48,13 @@ export interface RehearsalGateway {
 const ENTRY_WAIT_MS = 5_000
 const ENTRY_POLL_MS = 20
 const INTERRUPTED = 130
+const BATCH_POLL_MS = 500
+const MIB = 1_048_576
+/** Room for the few lines of a rehearsal. */
+const FILES = {
+  ...{ maxBytes: MIB, maxBytesPerAccount: 64 * MIB, maxBytesTotal: 64 * MIB, maxLineBytes: MIB },
+  ...{ keepMs: DAY_MS, upstreams: { anthropic: null, gemini: null } },
+}
 
 /** Starts on a free loopback port. Rejects as `openDataPlane` does. */
 export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise<RehearsalGateway> {
@@ -59,7 +70,9 @@ export async function openRehearsalGateway(rehearsed: RehearsalOptions): Promise
   const { account } = await createAccount(store, options)
   const actor = { actor: 'rehearsal', address: null }
   const changing = { store, plans: config.plans, nowMs: Date.now(), actor }
-  const { secret } = await createKey(changing, account, { name: 'rehearsal' })
+  const { maxUsd } = rehearsed
+  const limits = maxUsd === undefined ? {} : { limits: { usd_per_day: maxUsd } }
+  const { secret } = await createKey(changing, account, { name: 'rehearsal', ...limits })
   const { catalogue } = rehearsed
   const snapshot = createSnapshot(
     { config, catalogue, fileHash: '' },
@@ -101,7 +114,7 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
     apiKeys: [WRONG_KEY],
     auth: null,
   }
-  const { server, ledger, dashboard, limiting } = config
+  const { server, ledger, dashboard, limiting, escrow, batches } = config
   return {
     ...config,
     server: {
@@ -116,6 +129,10 @@ function configOf({ config, upstream, model }: RehearsalOptions, folder: string)
     store: `sqlite:${join(folder, 'rehearsal.db')}`,
     ledger: { ...ledger, spool: join(folder, 'spool') },
     dashboard: { ...dashboard, enabled: false },
+    // Those of the running gateway have no records in this store: they would be swept away.
+    files: { ...FILES, folder: join(folder, 'files') },
+    escrow: { ...escrow, key: randomBytes(24).toString('hex') },
+    batches: { ...batches, pollMs: BATCH_POLL_MS },
     upstreams: {
       [rehearsedUpstream.name]: rehearsedUpstream,
       [deniedUpstream.name]: deniedUpstream,

@@ -15,14 +15,17 @@ import { hideSecrets } from '../../hide-secrets.js'
 import { problemLines } from '../problem-lines.js'
 import { configOption, declare, UsageError } from '../command.js'
 import { table } from '../print-table-or-json.js'
-import { CHECKS, type Check } from './checks.js'
+import { CHECKS, type CheckOutcome } from './checks.js'
 import { Format, FORMATS, type FormatName } from './client-format.js'
 import { CostCeiling, CeilingReached, Mismatch, RehearsalClient, Untranslatable } from './rehearsal-client.js'
-import { openRehearsalGateway, type RehearsalOptions, type RehearsalGateway } from './rehearsal-gateway.js'
+import { OperationClient } from './operation-client.js'
+import { operationChecks, REHEARSED_OPERATIONS, type RehearsedOperation } from './operation-checks.js'
+import { openRehearsalGateway, type RehearsalOptions } from './rehearsal-gateway.js'
 
 /** The outcome of one check in one format; names are those of the command's JSON. */
 interface CheckResult {
-  readonly format: FormatName
+  /** The client format; with `--operation` its name. */
+  readonly format: string
   readonly check: string
   /** `skipped`: the format or the model lacks the feature. `not run`: the cost ceiling was reached. */
   readonly result: 'pass' | 'loss' | 'fail' | 'skipped' | 'not run'
@@ -34,46 +37,41 @@ interface CheckResult {
   readonly cost_usd: number
 }
 
-/** The checks to run, and their surroundings. */
-export interface Plan {
-  readonly gateway: RehearsalGateway
-  readonly formats: readonly Format[]
-  readonly checks: readonly Check[]
-  readonly ceiling: CostCeiling
-  readonly timeoutMs: number
-  readonly facts: RehearsalClient['facts']
-  /** Called before each check without a result, and after it with the result. */
-  readonly progress: (format: FormatName, check: string, result: CheckResult | null) => void
+/** One check in one format. */
+interface Step extends Pick<CheckResult, 'format' | 'check'> {
+  /** What its requests lost and cost. */
+  readonly client: Pick<RehearsalClient, 'lost' | 'nanoUsd'>
+  run(): Promise<CheckOutcome>
 }
+
+/** Called before each check without a result, and after it with the result. */
+type Progress = (step: Pick<CheckResult, 'format' | 'check'>, result: CheckResult | null) => void
 
 const NANO = 1e9
 
-/** Runs all checks in all formats; after the ceiling is reached sends no further request. */
-async function rehearse(plan: Plan): Promise<CheckResult[]> {
+/** Runs all steps; after the ceiling is reached sends no further request. */
+async function rehearse(steps: readonly Step[], progress: Progress): Promise<CheckResult[]> {
   const results: CheckResult[] = []
   let isStopped = false
-  for (const format of plan.formats) {
-    for (const check of plan.checks) {
-      if (!isStopped) plan.progress(format.name, check.name, null)
-      const result: CheckResult = isStopped ? notRun(format, check) : await runCheck(check, format, plan)
-      isStopped ||= result.result === 'not run'
-      plan.progress(format.name, check.name, result)
-      results.push(result)
-    }
+  for (const step of steps) {
+    if (!isStopped) progress(step, null)
+    const result: CheckResult = isStopped ? notRun(step) : await runStep(step)
+    isStopped ||= result.result === 'not run'
+    progress(step, result)
+    results.push(result)
   }
   return results
 }
 
-async function runCheck(check: Check, format: Format, plan: Plan): Promise<CheckResult> {
-  const { gateway, ceiling, facts, timeoutMs } = plan
-  const client = new RehearsalClient({ gateway, format, ceiling, facts, timeoutMs })
+async function runStep(step: Step): Promise<CheckResult> {
+  const { format, check, client } = step
   const beganMs = performance.now()
-  const outcome = await outcomeOf(check, client)
+  const outcome = await outcomeOf(step)
   const lost = [...client.lost]
   const isLossy = outcome.result === 'pass' && lost.length > 0
   return {
-    format: format.name,
-    check: check.name,
+    format,
+    check,
     result: isLossy ? 'loss' : outcome.result,
     detail: isLossy ? `not carried: ${lost.join(', ')}` : outcome.detail,
     lost,
@@ -82,12 +80,9 @@ async function runCheck(check: Check, format: Format, plan: Plan): Promise<Check
   }
 }
 
-async function outcomeOf(
-  check: Check,
-  client: RehearsalClient,
-): Promise<Pick<CheckResult, 'result' | 'detail'>> {
+async function outcomeOf(step: Step): Promise<Pick<CheckResult, 'result' | 'detail'>> {
   try {
-    return await check.run(client)
+    return await step.run()
   } catch (error) {
     if (error instanceof CeilingReached) return { result: 'not run', detail: error.message }
     if (error instanceof Untranslatable) return { result: 'loss', detail: error.message }
@@ -101,10 +96,10 @@ async function outcomeOf(
   }
 }
 
-function notRun(format: Format, check: Check): CheckResult {
+function notRun({ format, check }: Step): CheckResult {
   return {
-    format: format.name,
-    check: check.name,
+    format,
+    check,
     result: 'not run',
     detail: new CeilingReached().message,
     lost: [],
@@ -124,6 +119,9 @@ checks the replies: ${CHECKS.map(({ name }) => name).join(', ')}.
 Each check runs for each client format: ${FORMATS.join(', ')}. A running gateway, its store and
 its ledger are not changed.
 
+With --operation it runs the checks of another endpoint instead: ${REHEARSED_OPERATIONS.slice(0, 4).join(', ')},
+${REHEARSED_OPERATIONS.slice(4).join(', ')}. A batch is made, read and cancelled.
+
 pass: it works. loss: it works, but fields were lost in translation, or the gateway refused the request as
 untranslatable. fail: the reply is wrong. skipped: the format or the model lacks the feature.`,
     exitStatus: '0 no check failed, 1 a check failed or the cost ceiling stopped the run, 2 wrong usage.',
@@ -131,10 +129,11 @@ untranslatable. fail: the reply is wrong. skipped: the format or the model lacks
   })
     .requiredOption('--upstream <NAME>', 'the upstream, by its name in the configuration')
     .requiredOption('--model <ID>', 'the model to request from it')
+    .option('--operation <NAME>', 'an endpoint beside chat (default: chat)', operationOf)
     .option('--format <LIST>', 'client formats, separated by commas (default: all)', (text) =>
       listOf('--format', text, FORMATS),
     )
-    .option('--check <LIST>', 'checks, separated by commas (default: all)', checksOf)
+    .option('--check <LIST>', 'checks, separated by commas (default: all)')
     .option(
       '--max-cost-usd <USD>',
       'maximum cost of the run: a request that might exceed it is not sent. A model without a price counts with limiting.assumed_price',
@@ -145,7 +144,11 @@ untranslatable. fail: the reply is wrong. skipped: the format or the model lacks
     .addOption(configOption())
     .option('--json', 'print one JSON object: { ok, upstream, model, results, cost_usd, max_cost_usd }')
     .action(async (options) => {
-      const { model, json } = options
+      const { model, json, operation = null } = options
+      if (operation !== null && options.format !== undefined) {
+        throw new UsageError('--format is for chat, not for --operation')
+      }
+      const checks = checksOf(options.check, operation)
       const loaded = loadConfig(options.config, process.env)
       if (!loaded.ok) {
         console.log(json ? JSON.stringify({ errors: loaded.errors }) : problemLines(loaded.errors))
@@ -157,8 +160,9 @@ untranslatable. fail: the reply is wrong. skipped: the format or the model lacks
       const report = await rehearsal(
         { config, catalogue, upstream, model },
         {
+          operation,
           formats: options.format ?? FORMATS,
-          checks: options.check ?? CHECKS,
+          checks,
           maxUsd: options.maxCostUsd,
           timeoutMs: options.timeoutMs,
         },
@@ -179,13 +183,18 @@ function listOf<T extends string>(option: string, text: string, known: readonly 
   })
 }
 
-function checksOf(text: string): readonly Check[] {
-  const names = listOf(
-    '--check',
-    text,
-    CHECKS.map(({ name }) => name),
-  )
-  return CHECKS.filter(({ name }) => names.includes(name))
+function operationOf(text: string): RehearsedOperation {
+  const [name] = listOf('--operation', text, REHEARSED_OPERATIONS)
+  if (name === undefined || text.includes(',')) throw new UsageError('--operation must be one name')
+  return name
+}
+
+/** The names of the checks to run, in the order of the table. */
+function checksOf(text: string | undefined, operation: RehearsedOperation | null): readonly string[] {
+  const all = (operation === null ? CHECKS : operationChecks(operation)).map(({ name }) => name)
+  if (text === undefined) return all
+  const names = listOf('--check', text, all)
+  return all.filter((name) => names.includes(name))
 }
 
 /** Reads the number of an option. The reader throws `UsageError` for 0, less, or more than `max`. */
@@ -222,40 +231,53 @@ interface Report {
 }
 
 interface Options {
+  /** Null: chat. */
+  readonly operation: RehearsedOperation | null
   readonly formats: readonly FormatName[]
-  readonly checks: readonly Check[]
+  /** Their names. */
+  readonly checks: readonly string[]
   readonly maxUsd: number
   readonly timeoutMs: number
 }
 
 async function rehearsal(
   rehearsed: RehearsalOptions,
-  { formats, checks, maxUsd, timeoutMs }: Options,
+  { operation, formats, checks, maxUsd, timeoutMs }: Options,
 ): Promise<Report> {
   const { config, catalogue, upstream, model } = rehearsed
   const facts = { ...factsFor(catalogue, model), id: model }
   const prices = new Prices(catalogue.models, [upstream], Date.now())
   const price = prices.find(upstream.name, model, null)
   const ceiling = new CostCeiling(maxUsd, { price, facts, limiting: config.limiting })
-  const gateway = await openRehearsalGateway(rehearsed)
-  try {
-    const results = await rehearse({
-      gateway,
-      formats: formats.map((name) => new Format(name, facts)),
-      checks,
-      ceiling,
-      timeoutMs,
-      facts,
-      progress,
+  const gateway = await openRehearsalGateway(operation === null ? rehearsed : { ...rehearsed, maxUsd })
+  const chatSteps = (): Step[] =>
+    formats.flatMap((name) => {
+      const format = new Format(name, facts)
+      const own = CHECKS.filter((check) => checks.includes(check.name))
+      return own.map((check) => {
+        const client = new RehearsalClient({ gateway, format, ceiling, facts, timeoutMs })
+        return { format: name, check: check.name, client, run: () => check.run(client) }
+      })
     })
+  const operationSteps = (of: RehearsedOperation): (Step & { readonly client: OperationClient })[] =>
+    operationChecks(of)
+      .filter((check) => checks.includes(check.name))
+      .map((check) => {
+        const client = new OperationClient({ gateway, model, timeoutMs })
+        return { format: of, check: check.name, client, run: () => check.run(client) }
+      })
+  try {
+    const own = operation === null ? null : operationSteps(operation)
+    const results = await rehearse(own ?? chatSteps(), progress)
+    const isPriced = own?.every(({ client }) => client.isPriced) ?? ceiling.isPriced
     return {
       ok: results.every(({ result }) => result !== 'fail' && result !== 'not run'),
       upstream: upstream.name,
       model,
       results: results.map((each) => ({ ...each, detail: hideSecrets(each.detail) })),
-      cost_usd: ceiling.spentUsd,
+      cost_usd: own?.reduce((sum, { client }) => sum + client.usd, 0) ?? ceiling.spentUsd,
       max_cost_usd: maxUsd,
-      assumed_price: !ceiling.isPriced,
+      assumed_price: !isPriced,
       guardrails: guardrailsFor(
         createRouter(config).find(model, PLAIN_REQUEST)?.config.guardrails ?? [],
         config.guardrails,
@@ -268,7 +290,10 @@ async function rehearsal(
 }
 
 /** Prints one line on standard error after each check. */
-function progress(format: FormatName, check: string, result: CheckResult | null): void {
+function progress(
+  { format, check }: Pick<CheckResult, 'format' | 'check'>,
+  result: CheckResult | null,
+): void {
   if (result === null || result.result === 'not run') return
   const { result: word, duration_ms: tookMs, detail } = result
   const why = detail === '' ? '' : `: ${hideSecrets(detail)}`

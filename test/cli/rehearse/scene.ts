@@ -28,6 +28,7 @@ upstreams:
   responses: { dialect: openai-responses, base_url: ${openai}, api_key: ${CANARY} }
   anthropic: { dialect: anthropic, base_url: ${anthropic}, api_key: ${CANARY} }
   google: { dialect: gemini, base_url: ${gemini}, api_key: ${CANARY} }
+  ranker: { preset: cohere, base_url: ${emulator.origin}/v1, api_key: ${CANARY} }
   keyless: { dialect: openai-chat, base_url: ${openai}, api_key: '\${NO_SUCH_KEY_IS_SET}' }
   bedrock: { platform: bedrock, dialect: anthropic, region: eu-west-1, base_url: ${emulator.origin}, auth: { aws: { access_key_id: ${EMULATED_KEYS.keyId}, secret_access_key: ${EMULATED_KEYS.secret} } } }
   converse: { platform: bedrock, dialect: converse, region: eu-west-1, base_url: ${emulator.origin}, api_key: ${CANARY} }
