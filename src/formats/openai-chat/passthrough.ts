@@ -418,7 +418,7 @@ export class ChunkWatcher implements StreamWatcher {
   private readonly includeUsage: boolean
   private readonly onTool: WatchedRequest['onTool']
   /** The calls whose names `onTool` got. */
-  private readonly named = new Set<string>()
+  private named: Set<string> | null = null
   private readonly asChat: ((data: string) => string) | null
 
   /** `asChat` converts a frame of another format; such a stream gets no chunk that its upstream omitted. */
@@ -547,8 +547,9 @@ export class ChunkWatcher implements StreamWatcher {
   /** Some upstreams repeat the name in each chunk, others number all calls alike. */
   private name(name: string, key: string, call: JsonObject): void {
     const own = `${key} ${stringOf(call['id']) ?? ''}`
-    if (name === '' || this.named.has(own) || (own.endsWith(' ') && this.named.has(key))) return
-    if (this.named.size < 2 * MAX_WATCHED_CALLS) this.named.add(own).add(key)
+    const named = (this.named ??= new Set())
+    if (name === '' || named.has(own) || (own.endsWith(' ') && named.has(key))) return
+    if (named.size < 2 * MAX_WATCHED_CALLS) named.add(own).add(key)
     this.onTool?.(utf8(name))
   }
 
