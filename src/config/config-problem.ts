@@ -102,10 +102,12 @@ function unknownKey(key: string, { known, section, schema }: KeyPlace): UnknownK
   const isShared = SHARED_SECTIONS.includes(section)
   const ours = isShared && Object.hasOwn(FOREIGN_KEYS, key) ? FOREIGN_KEYS[key] : undefined
   const own = ours?.split(' of ')[0] ?? ''
-  if (ours !== undefined && !known.includes(own)) {
+  const similar = nearest(key, known)
+  // `timeout` in an upstream is `timeouts`, misspelt.
+  if (ours !== undefined && !known.includes(own) && similar !== own.split(':')[0]) {
     return { message: `Unknown key "${key}": here it is ${ours}`, suggestion: null }
   }
-  const suggestion = ours === undefined ? nearest(key, known) : own
+  const suggestion = known.includes(own) ? own : similar
   const place = OWN_PLACES.find(([path]) => keysAt(schema, path).includes(key))
   if (suggestion === null && isShared && place !== undefined) {
     return { message: `Unknown key "${key}": it belongs to ${place[1]}`, suggestion }
