@@ -89,7 +89,7 @@ void t.test('members, invitations and the choice of an account', { skip: SKIP },
   const ofMember = await links(other)
   t.ok(ofMember.includes('Keys') && !ofMember.includes('Account'), ofMember.join())
   await other.goto(`${origin}/dashboard/accounts`)
-  await heading(other, 'Accounts').waitFor({ state: 'detached' })
+  await other.getByText('Accounts is for owners of an account, administrators and auditors').waitFor()
   await other.goto(`${origin}/dashboard/keys`)
   await other.getByRole('button', { name: 'Create key' }).waitFor()
 
