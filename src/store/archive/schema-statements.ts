@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import type { ArchiveConfig } from '../../config/config.js'
+import { FIRST_CONTENT_COUNTERS } from '../first-content.js'
 import { programFile } from '../../config/package-file.js'
 import type { ArchiveAddress } from './archive-address.js'
 import {
@@ -106,8 +107,8 @@ function postgresSchema({ config }: SchemaOptions): string[] {
     table: string,
     list: readonly Pick<(typeof ENTRY_COLUMNS)[number], 'name' | 'means'>[],
   ) => list.map(({ name, means }) => comment(`COLUMN ${config.prefix}${table}.${nameOf(name)}`, means))
-  // The view has no lists and no transfers.
-  const ofUsage = VIEW_COLUMNS.usage.filter(({ name }) => name !== 'seal' && name !== 'first_content')
+  // The view has no transfers.
+  const ofUsage = VIEW_COLUMNS.usage.filter(({ name }) => name !== 'seal')
   const values = {
     ...valuesOf(config),
     entry_columns: columns(ENTRY_COLUMNS),
@@ -118,6 +119,8 @@ function postgresSchema({ config }: SchemaOptions): string[] {
     // The sum of bigint is numeric.
     figure_sums: figureSums(FIRST_FIGURES),
     later_sums: figureSums(LATER_FIGURES),
+    // Lists may be shorter: sums of earlier versions have fewer bounds.
+    first_content_sums: `ARRAY[${Array.from({ length: FIRST_CONTENT_COUNTERS.length }, (_, at) => `coalesce(sum(first_content[${at + 1}]), 0)`).join(', ')}]::bigint[]`,
     later_figures: LATER_FIGURES.map(
       (name) => `ADD COLUMN IF NOT EXISTS ${name} bigint NOT NULL DEFAULT 0`,
     ).join(', '),

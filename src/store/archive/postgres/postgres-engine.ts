@@ -255,9 +255,11 @@ export class PostgresEngine implements ArchiveEngine {
   }
 
   async size() {
+    // Before a table's first ANALYZE its size is not known (-1), only what was written since the last crash.
+    const rows = 'greatest(child.reltuples, pg_stat_get_live_tuples(child.oid), 0)'
     const [row] = await this.query(
       `SELECT coalesce(sum(pg_total_relation_size(child.oid)), 0) AS bytes,
-         coalesce(sum(CASE WHEN inhparent = '${this.prefix}entries'::regclass THEN greatest(child.reltuples, 0) END), 0)::bigint AS rows
+         coalesce(sum(CASE WHEN inhparent = '${this.prefix}entries'::regclass THEN ${rows} END), 0)::bigint AS rows
        FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid WHERE
          inhparent IN ('${this.prefix}entries'::regclass, '${this.prefix}hours'::regclass)`,
     )

@@ -76,7 +76,8 @@ CREATE OR REPLACE VIEW {prefix}usage AS
 SELECT start, grain, {dimensions},
   {figure_sums},
   (sum(cost_nano_usd) / 1000000000.0)::numeric(38, 9) AS cost_usd,
-  {later_sums}
+  {later_sums},
+  {first_content_sums} AS first_content
 FROM {prefix}hours WHERE
   seal <= (SELECT coalesce(max(value::bigint), 0) FROM {prefix}archive WHERE name = 'round')
   AND NOT seal::text = ANY (
