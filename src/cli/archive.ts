@@ -8,7 +8,7 @@ import { ArchiveCopier } from '../store/archive/copier.js'
 import { changeProgress } from '../store/archive/change-progress.js'
 import { restoredNotice } from '../store/archive/find-restored.js'
 import { eraseEntries } from '../store/archive/erase-entries.js'
-import { findingOf, inspectArchive } from '../store/archive/inspect-archive.js'
+import { acceptTables, findingOf, inspectArchive } from '../store/archive/inspect-archive.js'
 import { grantStatements, schemaStatements } from '../store/archive/schema-statements.js'
 import { repairEntries, verifyHours } from '../store/archive/verify.js'
 import { WaitingFiles } from '../store/archive/waiting-files.js'
@@ -275,8 +275,10 @@ interface BackfillFlags {
 /** Moves what is due, beside or without a gateway: another leader is waited for. */
 async function runBackfill(session: ArchiveSession, { accepts, json }: BackfillFlags): Promise<number> {
   const { store, engine, config, spool, terminal } = session
+  // Without the lead: a gateway that runs holds it, and waits for its tables.
+  if (accepts) await acceptTables(engine, store.id)
   const copier = new ArchiveCopier({
-    ...{ store, engine, config, accepts },
+    ...{ store, engine, config },
     files: new WaitingFiles(join(spool, 'archive'), store.id, config.spoolMaxBytes),
     leader: { id: randomUUID(), gateway: 'sluice archive backfill', pid: process.pid },
     refused: (entry, reason) => terminal.err(`sluice: entry ${entry.requestId} was refused (${reason})`),

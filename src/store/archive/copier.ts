@@ -86,8 +86,6 @@ interface CopierParts {
   readonly files?: WaitingFiles
   /** The memory that the store's entries may use. */
   readonly memory?: MemoryLimit
-  /** The tables of another store are taken over. */
-  readonly accepts?: boolean
 }
 
 /** Moves the entries of one store. */
@@ -201,11 +199,11 @@ export class ArchiveCopier {
 
   /** The progress of the store, after the tables were found to be its own. */
   private async bound(): Promise<ArchiveProgress | null> {
-    const { store, engine, accepts = false } = this.parts
+    const { store, engine } = this.parts
     const feed = store.ledger.archive
     const known = await feed.progress()
     if (known !== null && performance.now() - this.boundAtMs < BOUND_MS) return known
-    const { findings } = await inspectArchive(engine, accepts ? null : store.id)
+    const { findings } = await inspectArchive(engine, store.id)
     const finding = findings.find(({ kind }) => kind !== 'columns')
     if (finding !== undefined) {
       throw new ArchiveFailure(finding.kind === 'away' ? 'away' : 'missing', finding.message)

@@ -82,6 +82,19 @@ export async function ownValues(engine: ArchiveEngine, storeId: string): Promise
   return values
 }
 
+/**
+ * Makes tables of another store those of this one; a gateway that runs goes on with them. Rejects with
+ * `ArchiveFailure` if they cannot be used.
+ */
+export async function acceptTables(engine: ArchiveEngine, storeId: string): Promise<void> {
+  const { findings } = await inspectArchive(engine, null)
+  const finding = findings.find(({ kind }) => kind !== 'columns')
+  if (finding !== undefined) {
+    throw new ArchiveFailure(finding.kind === 'away' ? 'away' : 'missing', finding.message)
+  }
+  await engine.put({ store: storeId }, Date.now())
+}
+
 /** The values of the table `archive`. Rejects with `ArchiveFailure`. */
 export async function valuesIn(engine: ArchiveEngine): Promise<Map<string, string>> {
   const rows = await engine.query(`SELECT name, value FROM ${engine.is.archive}`, [], CHECK_SECONDS)
