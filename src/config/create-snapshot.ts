@@ -1,4 +1,5 @@
 /** Creates the immutable snapshot of one generation. */
+import { deepFreeze } from '../base/deep-freeze.js'
 import type { Catalogue, Config, SettingChange, Snapshot } from './config.js'
 import { protectSecrets } from '../hide-secrets.js'
 import { secretsOf } from './secret-settings.js'
@@ -40,10 +41,4 @@ export function createSnapshot(
     waitingForRestart,
   }
   return deepFreeze(snapshot)
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const part of Object.values(value)) deepFreeze(part)
-  return Object.freeze(value)
 }

@@ -420,7 +420,8 @@ export function costNanoUsd(price: Price, usage: Usage, priceOfOther?: PriceOfOt
   return sumOfKnown(sumOfKnown(tokens, others), callsNanoUsd(price, calls))
 }
 
-function sumOfKnown(one: number | null, other: number | null): number | null {
+/** Null if one of them is unknown. */
+export function sumOfKnown(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 

@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url'
 import type { Config, PluginConfig } from '../config/config.js'
 import type { GuardrailConfig, GuardSide } from '../config/schema/guardrails-schema.js'
 import type { ChatEvent } from '../formats/chat/event.js'
+import { deepFreeze } from '../base/deep-freeze.js'
 import { isObject } from '../base/json.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { Judge, JudgedRequest } from './guardrail.js'
@@ -250,12 +251,6 @@ function requestOf(
     labels: { ...labels },
   })
   return deepFreeze(copy)
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const part of Object.values(value)) deepFreeze(part)
-  return Object.freeze(value)
 }
 
 /** An observer with its errors in this generation. */

@@ -32,9 +32,9 @@ import { notFound, type Refused } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
-import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'
+import { PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'
 import { accountNamed } from './token-access.js'
-import { tokenBounds } from './token-bounds.js'
+import { changingOf } from './token-bounds.js'
 
 /** The body of a rotation. */
 const ROTATION_FIELDS: Fields = {
@@ -184,12 +184,6 @@ function locationOf({ name }: Account, key: ApiKey): string {
 
 /** Why nothing was written. `full`: the plan allows no more keys. */
 type Reason = Refused | 'full' | { readonly unchanged: ApiKey }
-
-async function changingOf(services: AdminServices, request: AdminRequest): Promise<Changing> {
-  const { store, snapshot, now } = services
-  const bounds = await tokenBounds(services, request.token)
-  return { store, plans: snapshot().config.plans, nowMs: now(), actor: actorOf(request), bounds }
-}
 
 async function put(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store } = services

@@ -11,15 +11,14 @@ import {
 import { SHOWN_TEXT, timeOfMs } from '../../accounts/changes/fields.js'
 import { BUDGETS, MAX_REASON, raiseAccountLimit, raiseKeyLimit } from '../../accounts/changes/raise-limit.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
-import type { Changing } from '../../accounts/changes/change-keys.js'
 import { LIMIT_MEMBERS } from '../../base/limit-members.js'
 import { unmet } from './conditional-requests.js'
 import { keyTag, limitsObject } from './objects.js'
 import { notFound } from '../problem-details.js'
 import type { AdminRequest, AdminRoute, JsonReply } from './route.js'
-import { actorOf, type AdminServices } from './services.js'
+import type { AdminServices } from './services.js'
 import { accountNamed, assertNotOwn } from './token-access.js'
-import { tokenBounds } from './token-bounds.js'
+import { changingOf } from './token-bounds.js'
 
 const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASON && !/\p{Cc}/u.test(text), {
   fix: `Send one line of 1 to ${MAX_REASON} characters.`,
@@ -82,12 +81,6 @@ async function raiseKey(services: AdminServices, request: AdminRequest): Promise
   const changing = await changingOf(services, request)
   const raised = await raiseKeyLimit(changing, account, { key, wish: { ...wish, check } })
   return replyOf(raised, { account: account.name, key: raised.name })
-}
-
-async function changingOf(services: AdminServices, request: AdminRequest): Promise<Changing> {
-  const { store, snapshot, now } = services
-  const bounds = await tokenBounds(services, request.token)
-  return { store, plans: snapshot().config.plans, nowMs: now(), actor: actorOf(request), bounds }
 }
 
 function wishOf({ body }: AdminRequest) {

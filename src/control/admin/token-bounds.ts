@@ -1,6 +1,7 @@
 /** What an admin token with an account may give: nothing that its account does not have. */
 import { type TokenBounds, limitsAbove } from '../../accounts/changes/bounds.js'
 import { limitsIn } from '../../accounts/changes/fields.js'
+import type { Changing } from '../../accounts/changes/change-keys.js'
 import type { KeyLimits } from '../../accounts/account.js'
 import { textIn } from '../../accounts/changes/field-types.js'
 import { readLabel } from '../../accounts/labels.js'
@@ -8,7 +9,8 @@ import { childPlans, planNamed, planOfNewAccounts, type Plans } from '../../acco
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { Store } from '../../store/store.js'
 import type { WantedObject } from './documents.js'
-import type { AdminServices } from './services.js'
+import type { AdminRequest } from './route.js'
+import { actorOf, type AdminServices } from './services.js'
 
 /** The bounds of the token; null for one of the whole gateway, which has none. */
 export async function tokenBounds(
@@ -50,4 +52,11 @@ export async function documentLimits(
     at = typeof parent === 'string' ? parent : null
   }
   return limits
+}
+
+/** What a change of keys or limits with this token depends on. */
+export async function changingOf(services: AdminServices, request: AdminRequest): Promise<Changing> {
+  const { store, snapshot, now } = services
+  const bounds = await tokenBounds(services, request.token)
+  return { store, plans: snapshot().config.plans, nowMs: now(), actor: actorOf(request), bounds }
 }

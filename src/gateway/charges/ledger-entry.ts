@@ -11,7 +11,7 @@ import { errorFormatOf } from '../../formats/index.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import type { EntryHops, LedgerEntry, UsageSource } from '../../ledger/entry.js'
 import { unitsText } from '../../ledger/entry-units.js'
-import { costNanoUsd, tierPrice } from '../../ledger/price.js'
+import { costNanoUsd, sumOfKnown, tierPrice } from '../../ledger/price.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
@@ -315,10 +315,6 @@ function sum(one: Used, other: Used): Used {
     rateTokens: one.rateTokens + other.rateTokens,
     tokensAfterDisconnect: one.tokensAfterDisconnect + other.tokensAfterDisconnect,
   }
-}
-
-function sumOfKnown(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? null : one + other
 }
 
 function usageOfNative(attempt: AttemptResult): Used {
