@@ -32,6 +32,10 @@ const KEYS: readonly JsonObject[] = [
   ...[0, 1.5].map((value) => ({ limits: { units_per_minute: { image: value } } })),
   ...['usd_per_day', 'usd_per_week', 'usd_per_month'].map((name) => ({ limits: { [name]: 1_000_001 } })),
   { limits: { usd_per_day: -1 } },
+  { limits: { usd_total: 1_000_000_001 } },
+  ...['tokens_per_day', 'tokens_per_week', 'tokens_per_month', 'tokens_total', 'requests_total'].flatMap(
+    (name) => [0, -1, 1.5, 1e16].map((value) => ({ limits: { [name]: value } })),
+  ),
   // Above those of the account, of its plan and of its parent.
   { limits: { usd_per_day: 6 } },
   { limits: { requests_per_minute: 101 } },
@@ -70,6 +74,12 @@ const OPTIONS: Readonly<Record<string, string>> = {
   usd_per_day: '--usd-per-day',
   usd_per_week: '--usd-per-week',
   usd_per_month: '--usd-per-month',
+  usd_total: '--usd-total',
+  tokens_per_day: '--tokens-per-day',
+  tokens_per_week: '--tokens-per-week',
+  tokens_per_month: '--tokens-per-month',
+  tokens_total: '--tokens-total',
+  requests_total: '--requests-total',
 }
 
 const MEMBERS: Readonly<Record<string, string>> = {
@@ -79,6 +89,12 @@ const MEMBERS: Readonly<Record<string, string>> = {
   usd_per_day: 'nanoUsdPerDay',
   usd_per_week: 'nanoUsdPerWeek',
   usd_per_month: 'nanoUsdPerMonth',
+  usd_total: 'nanoUsdTotal',
+  tokens_per_day: 'tokensPerDay',
+  tokens_per_week: 'tokensPerWeek',
+  tokens_per_month: 'tokensPerMonth',
+  tokens_total: 'tokensTotal',
+  requests_total: 'requestsTotal',
 }
 
 const UNITS: Readonly<Record<string, string>> = {
