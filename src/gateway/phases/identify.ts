@@ -46,8 +46,10 @@ export function identify(x: Exchange): Identified {
     const { dialect, refusal } = unknownEndpoint(method, path, { bare, docUrl })
     return { resolved, dialect, operation: null, format: null, clientRequestId, refusal }
   }
-  const { endpoint, format } = resolved
+  const { endpoint } = resolved
   const dialect = dialectOf(resolved, req, path)
+  // Google's paths of either version are one format; Anthropic's clients have files at one path only.
+  const format = dialect === 'gemini' ? dialect : resolved.format
   // The files of these vendors' clients are at an upstream of the vendor.
   const isOwn = dialect === 'gemini' && isOwnFile(endpoint.model)
   if (endpoint.operation === 'files' && isAtUpstream(dialect) && !isOwn) {

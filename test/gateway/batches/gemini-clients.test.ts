@@ -197,4 +197,8 @@ void t.test('version v1 of Google’s paths, which OpenAI’s clients share', as
   const file = await own.files.upload({ file: new Blob(['hi']), config: { mimeType: 'text/plain' } })
   t.match(await own.files.get({ name: file.name ?? '' }), { sizeBytes: '2' })
   t.strictSame((await stage.client.batches.list()).data, [], 'no batches of OpenAI’s form')
+  await own.files.delete({ name: file.name ?? '' })
+  const rows = (await rowsOf(stage.gateway)).filter(({ batch }) => batch === null)
+  t.ok(rows.length >= 5, 'entries of what was changed')
+  t.same([...new Set(rows.map(({ ingress }) => ingress))], ['gemini'], 'as below /v1beta')
 })
