@@ -147,6 +147,27 @@ export const OPENAI_ALIASES: readonly EndpointRow[] = [...OPENAI_ENDPOINTS, ...M
   (row) => ({ ...row, path: `/openai${row.path}` }),
 )
 
+/** Anthropic's files, in whose rows no header tells the format. */
+const ANTHROPIC_FILES: Format = { ...MESSAGES, format: 'files' }
+
+/**
+ * Anthropic's endpoints below `/anthropic`: those of messages and, as its SDK calls them with the same base
+ * URL, of files and models.
+ */
+const ANTHROPIC_ALIASES: readonly EndpointRow[] = [
+  ...ENDPOINTS.filter(({ path }) => path.startsWith('/v1/messages')),
+  ...OPENAI_ENDPOINTS.filter(({ endpoint }) => endpoint === FILES).map((row) => ({
+    ...row,
+    ...ANTHROPIC_FILES,
+  })),
+  ...MODEL_ENDPOINTS.map((row) => ({ ...row, ...MESSAGES })),
+].map((row) => ({ ...row, path: `/anthropic${row.path}` }))
+
+/** What Azure serves of a deployment: Azure's clients put the model into the path. */
+const OF_DEPLOYMENTS: ReadonlySet<string> = new Set(
+  ['chat/completions', 'completions', 'embeddings'].map((name) => `/v1/${name}`),
+)
+
 /**
  * The same endpoints at the paths of other gateways and of Azure's deployments, for `server.bare_paths`:
  * without `/v1`, below a vendor's name, and with the model in the path.
@@ -154,16 +175,16 @@ export const OPENAI_ALIASES: readonly EndpointRow[] = [...OPENAI_ENDPOINTS, ...M
  * Sources: LiteLLM 1.110.2 (`proxy/proxy_server.py`), Azure OpenAI REST API reference.
  */
 export const BARE_ENDPOINTS: readonly EndpointRow[] = [
-  ...['/openai/deployments/{model}', '/engines/{model}'].flatMap((path) => [
-    post(`${path}/chat/completions`, CHATS, CHAT),
-    post(`${path}/completions`, COMPLETION_FORMAT, COMPLETIONS),
-    post(`${path}/embeddings`, EMBEDDING_FORMAT, EMBEDDINGS),
-  ]),
-  ...ENDPOINTS.filter(({ path }) => path.startsWith('/v1/')).flatMap((row) => [
-    { ...row, path: row.path.slice('/v1'.length) },
-    ...(row.path.startsWith('/v1/responses') ? [{ ...row, path: `/openai${row.path}` }] : []),
-    ...(row.path.startsWith('/v1/messages') ? [{ ...row, path: `/anthropic${row.path}` }] : []),
-  ]),
+  ...['/openai/deployments/{model}', '/engines/{model}'].flatMap((above) =>
+    OPENAI_ENDPOINTS.filter(({ path }) => OF_DEPLOYMENTS.has(path)).map((row) => ({
+      ...row,
+      path: above + row.path.slice('/v1'.length),
+    })),
+  ),
+  ...[...ENDPOINTS, ...OPENAI_ALIASES]
+    .filter(({ path }) => /^(?:\/openai)?\/v1\//.test(path))
+    .map((row) => ({ ...row, path: row.path.replace('/v1/', '/') })),
+  ...ANTHROPIC_ALIASES,
 ]
 
 /** A vendor's endpoint that the gateway does not have, and its replacement. */

@@ -6,6 +6,7 @@
  */
 import Anthropic, { toFile } from '@anthropic-ai/sdk'
 import { createPartFromUri, createUserContent, GoogleGenAI } from '@google/genai'
+import { AzureOpenAI } from 'openai'
 import t, { type Test } from 'tap'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openBatchStage, PLACES, statusOf, type BatchStage } from '../gateway/batches/batch-stage.js'
@@ -170,5 +171,74 @@ void t.test('two upstreams of a dialect, and none named: 400 with words', async 
     if (status === 400) {
       t.match(await reply.json(), { type: 'error', error: { message: /set files\.upstream_anthropic/ } })
     }
+  }
+})
+
+void t.test("paths of other gateways: below a vendor's name, and without a version", async (t) => {
+  const emulator = await startEmulator()
+  t.teardown(() => emulator.close())
+  const { openai, anthropic, gemini } = emulator.baseUrls
+  const upstreams = { openai, anthropic, gemini }
+  for (const server of ['bare_paths: true', '']) {
+    const stage = await openBatchStage(t, PLACES[0], {
+      ...{ upstreams, server, upstreamOptions: 'operations: { batch: queue }' },
+    })
+    const { origin } = stage.gateway
+    const apiKey = stage.client.apiKey ?? ''
+    const own = new Anthropic({ apiKey, baseURL: `${origin}/anthropic`, maxRetries: 0 })
+    const foreign = new Anthropic({
+      ...{ apiKey: stage.other.apiKey, baseURL: `${origin}/anthropic`, maxRetries: 0 },
+    })
+    const upload = (): Promise<Anthropic.FileMetadata> =>
+      toFile(Buffer.from('hello'), 'a.txt', { type: 'text/plain' }).then((file) => own.files.upload({ file }))
+    if (server === '') {
+      t.equal(await statusOf(upload()), 404)
+      t.equal(await statusOf(own.models.list().then((page) => page.data)), 404)
+      continue
+    }
+    const { id } = await upload()
+    t.match(await own.files.retrieveMetadata(id), { id, filename: 'a.txt' })
+    t.match((await own.files.list()).data, [{ id }])
+    t.equal(await statusOf(own.files.download(id)), 400, "the vendor's own answer")
+    t.equal(await statusOf(foreign.files.delete(id)), 404)
+    // Without the header, as curl sends it.
+    const listed = await fetch(`${origin}/anthropic/v1/files`, { headers: { 'x-api-key': apiKey } })
+    t.match(await listed.json(), { data: [{ id, type: 'file' }] })
+    const bare = await fetch(`${origin}/files/${id}`, {
+      headers: { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' },
+    })
+    t.match(await bare.json(), { id, type: 'file' })
+    t.match(await own.files.delete(id), { type: 'file_deleted' })
+    t.match((await own.models.list()).data, [{ type: 'model' }])
+    const batch = await own.messages.batches.create({
+      requests: [
+        {
+          custom_id: 'a',
+          params: {
+            ...{ model: 'claude-sonnet-4-6', max_tokens: 50 },
+            messages: [{ role: 'user', content: 'hi' }],
+          },
+        },
+      ],
+    })
+    t.match(await own.messages.batches.retrieve(batch.id), { id: batch.id, type: 'message_batch' })
+    const google = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: origin, apiVersion: '' } })
+    t.same((await google.batches.list()).page, [], 'no batches of Google’s form')
+
+    const azure = new AzureOpenAI({
+      ...{ apiKey, endpoint: origin, apiVersion: '2024-10-21', maxRetries: 0 },
+    })
+    const body = { model: 'gpt-5.4', messages: [{ role: 'user', content: 'hi' }] }
+    const line = { custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body }
+    const lines = await azure.files.create({
+      ...{ purpose: 'batch', file: await toFile(Buffer.from(JSON.stringify(line)), 'a.jsonl') },
+    })
+    const made = await azure.batches.create({
+      ...{ input_file_id: lines.id, endpoint: '/v1/chat/completions', completion_window: '24h' },
+    })
+    t.match(await azure.batches.retrieve(made.id), { id: made.id, object: 'batch' })
+    t.match((await azure.files.list()).data, [{ id: lines.id }])
+    t.match(await azure.files.delete(lines.id), { deleted: true })
+    t.match((await azure.models.list()).data, [{ object: 'model' }])
   }
 })

@@ -177,7 +177,7 @@ export const serverSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Whether the endpoints are also served without `/v1` (`/chat/completions`), at `/openai/v1/responses`, `/anthropic/v1/messages` and at Azure's `/openai/deployments/{model}/…` and `/engines/{model}/…`, whose model is that of the request; keys are also read from `api-key` and `x-litellm-api-key`. For apps that move from LiteLLM or Azure.",
+      "Whether the endpoints are also served without `/v1` (`/chat/completions`), at `/anthropic/v1/messages`, `/anthropic/v1/files` and `/anthropic/v1/models`, and at Azure's `/openai/…`, `/openai/deployments/{model}/…` and `/engines/{model}/…`, whose model is that of the request; keys are also read from `api-key` and `x-litellm-api-key`. For apps that move from LiteLLM or Azure.",
     ),
   cors: z
     .strictObject({

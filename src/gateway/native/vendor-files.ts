@@ -37,7 +37,7 @@ export function filesPlace(x: Exchange, dialect: keyof typeof VENDORS): NativePl
     const message = `This gateway has no place for files of ${title}'s clients: set ${missing} in its configuration.`
     throw new GatewayError('untranslatable', message)
   }
-  const path = nativePathOf(`/native/${name}${x.path.startsWith('/files') ? '/v1' : ''}${x.path}`)
+  const path = nativePathOf(`/native/${name}${vendorPathOf(x.path)}`)
   const target = x.generation.nativeTarget(name)
   if (path === null || target === null) {
     throw new GatewayError('unknown_endpoint', 'The path of a file must not have escapes or empty parts.')
@@ -46,4 +46,10 @@ export function filesPlace(x: Exchange, dialect: keyof typeof VENDORS): NativePl
   // The version and the collection have their names; what follows is an id.
   const rules = [{ method: x.req.method ?? '', segments: [...segments.slice(0, 2), '*'] }]
   return { target, segments, rules, maxBytes: files.maxBytes, isOfClients: true }
+}
+
+/** The path at the vendor of a path of `server.bare_paths`, and of any other. */
+function vendorPathOf(path: string): string {
+  const below = path.startsWith('/anthropic/') ? path.slice('/anthropic'.length) : path
+  return below.startsWith('/files') ? `/v1${below}` : below
 }

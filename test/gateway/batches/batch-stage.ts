@@ -35,6 +35,8 @@ export interface BatchStage {
 /** Options of the gateway. */
 interface StageOptions {
   readonly upstreamOptions?: string
+  /** Settings of `server`. */
+  readonly server?: string
   readonly upstreams?: { openai?: string; anthropic?: string; gemini?: string }
   readonly more?: string
   /** Settings of a further upstream, `cloud`. */
