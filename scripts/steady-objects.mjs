@@ -2,6 +2,7 @@
  * A plugin of esbuild for objects that begin with a spread, `{ ...a, b }`. Node 20 (V8 11.3) gives each object
  * of such a literal a hidden class of its own: it takes 4 to 15 µs instead of 0.5, each place that reads it is
  * slow, and the classes and what they hold outlive minor collections, so that memory grows with each request.
+ * Later versions do not, and are quicker with the plain form (Node 22 and 26: 0.06 to 0.08 µs in place of 0.3).
  * A literal that does not begin with an object to clone has one class: a literal that is spread first becomes
  * a part of the outer one, and another first one follows `...null`, which adds nothing.
  */
@@ -66,10 +67,11 @@ function madeOf(path, text) {
   return contents
 }
 
-/** The plugin, for the gateway's own sources. */
+/** The plugin, for the gateway's own sources; it does something only if Node 20 builds, which then runs them. */
 export const steadyObjects = {
   name: 'steady-objects',
   setup(build) {
+    if (Number.parseInt(process.versions.node) > 20) return
     build.onLoad({ filter: OWN_SOURCES }, async ({ path }) => {
       const text = await readFile(path, 'utf8')
       return MAY_SPREAD_FIRST.test(text) ? { contents: madeOf(path, text), loader: 'ts' } : null
