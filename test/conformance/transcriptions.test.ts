@@ -223,6 +223,74 @@ void t.test('refuses forms that are wrong, with words', async (t) => {
   })
 })
 
+/** The reply to a form of raw parts: the headers of each, and its content. */
+async function sendParts(
+  gateway: TestGateway,
+  parts: readonly (readonly [head: string, content: string | Buffer])[],
+): Promise<Response> {
+  const chunks = parts.map(([head, content]) =>
+    Buffer.concat([
+      Buffer.from(`--${BOUNDARY}\r\n${head}\r\n\r\n`),
+      Buffer.from(content),
+      Buffer.from('\r\n'),
+    ]),
+  )
+  return fetch(`${gateway.origin}/v1/audio/transcriptions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.secret}`,
+      'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
+    },
+    body: new Uint8Array(Buffer.concat([...chunks, Buffer.from(`--${BOUNDARY}--\r\n`)])),
+  })
+}
+
+const named = (name: string): string => `content-disposition: form-data; name="${name}"`
+
+void t.test('names of files in RFC 5987, and brackets of fields that are no lists', async (t) => {
+  const gateway = await start(t)
+  answer = json(REPLY)
+  sent.length = 0
+  const model = [named('model'), 'scribe'] as const
+  const nameOf = (): string | undefined => {
+    const got = sent.at(-1)?.form.get('file')
+    return typeof got === 'object' ? got?.name : undefined
+  }
+  for (const [parameters, name] of [
+    ["filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%221%22.wav", 'Grüße "1".wav'],
+    ["filename=plain.wav; filename*=utf-8'de'other.wav", 'plain.wav'],
+  ] as const) {
+    const reply = await sendParts(gateway, [model, [`${named('file')}; ${parameters}`, WAV]])
+    t.equal(reply.status, 200, parameters)
+    t.equal(nameOf(), name)
+  }
+  const file = [`${named('file')}; filename=a.wav`, WAV] as const
+  const listed = await sendParts(gateway, [[named('model[]'), 'scribe'], file])
+  t.equal(listed.status, 400)
+  t.match(await listed.json(), { error: { param: 'model' } })
+})
+
+void t.test('a file cannot contain the boundaries that the gateway chooses', async (t) => {
+  const gateway = await start(t)
+  answer = json(REPLY)
+  sent.length = 0
+  const lines = Array.from({ length: 300_000 }, (_, at) => `\r\n--sluice-form-${at}--`).join(
+    '\r\n--sluice-form--',
+  )
+  const file = Buffer.from(lines)
+  const beganMs = performance.now()
+  const reply = await sendParts(gateway, [
+    [named('model'), 'scribe'],
+    [`${named('file')}; filename=a.wav`, file],
+  ])
+  t.equal(reply.status, 200)
+  t.ok(performance.now() - beganMs < 10_000, 'it takes no time that grows with their number')
+  const got = sent.at(-1)?.form.get('file')
+  if (got === null || got === undefined || typeof got === 'string')
+    throw new Error('the upstream got no file')
+  t.ok(Buffer.from(await got.arrayBuffer()).equals(file))
+})
+
 const HOLD = 100_000
 const BOUNDARY = 'a-boundary-of-the-client'
 

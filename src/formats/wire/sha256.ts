@@ -1,12 +1,12 @@
 /**
  * SHA-256 for stable names in codecs. The only import of `node:crypto` in `formats`: codecs are pure, and a
- * hash depends on its text alone.
+ * hash depends on its content alone.
  */
 import { hash } from 'node:crypto'
 
-/** The hash of the text's UTF-8 bytes, as 64 hexadecimal digits. */
-export function sha256Hex(text: string): string {
-  return hash('sha256', text)
+/** The hash of the bytes, of a text its UTF-8 bytes, as 64 hexadecimal digits. */
+export function sha256Hex(content: string | Buffer): string {
+  return hash('sha256', content)
 }
 
 /** The first eight digits, enough to distinguish the names of one request. */

@@ -1,5 +1,6 @@
 /** Writes multipart forms (RFC 7578). */
 import type { FormField, UploadPart } from '../../chat/upload.js'
+import { sha256Hex } from '../sha256.js'
 
 /** A body with its content type. */
 interface FormBody {
@@ -26,15 +27,16 @@ export function formBody(parts: readonly UploadPart[]): FormBody {
   return { type: `multipart/form-data; boundary=${boundary}`, body }
 }
 
-/** A boundary that no part contains. */
+const USUAL_BOUNDARY = 'sluice-form'
+
+/**
+ * A boundary that no part contains. A file cannot have been made to contain its own hash, so one search is
+ * enough, however often the usual boundary stands in it.
+ */
 function boundaryFor(parts: readonly UploadPart[]): string {
-  for (let at = 0; ; at += 1) {
-    const boundary = `sluice-form-${at}`
-    const isUsed = parts.some((part) =>
-      'value' in part ? part.value.includes(boundary) : part.file.bytes.includes(boundary),
-    )
-    if (!isUsed) return boundary
-  }
+  const values = parts.map((part) => ('value' in part ? part.value : part.file.bytes))
+  if (!values.some((value) => value.includes(USUAL_BOUNDARY))) return USUAL_BOUNDARY
+  return `${USUAL_BOUNDARY}-${sha256Hex(values.map((value) => sha256Hex(value)).join()).slice(0, 32)}`
 }
 
 /** A field with the line break and the boundary before it. */

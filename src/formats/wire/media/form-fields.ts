@@ -18,9 +18,10 @@ export function isListField(name: string): boolean {
   return LISTS.has(name) || name === 'image'
 }
 
-/** The name of a field, without the brackets of a list. */
+/** The name of a field; of a list without its brackets, which name no other field. */
 export function fieldName(name: string): string {
-  return name.replace(/\[\]$/, '')
+  const bare = name.replace(/\[\]$/, '')
+  return isListField(bare) ? bare : name
 }
 
 /** The fields without the files. Throws `malformed_request` for one that occurs twice and is no list. */

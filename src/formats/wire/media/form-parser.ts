@@ -187,7 +187,7 @@ function headOf(headers: string, bytes: Buffer): PartHead {
   if (name === null || !/^form-data\s*;/i.test(disposition.trim())) {
     throw malformed('The body is not a valid multipart form: a part has no name.')
   }
-  const fileName = parameterIn(disposition, 'filename')
+  const fileName = parameterIn(disposition, 'filename') ?? extendedNameIn(disposition)
   return { name, fileName, type: headerIn(headers, 'content-type') ?? '', bytes }
 }
 
@@ -210,4 +210,16 @@ function parameterIn(disposition: string, name: string): string | null {
     return value.replaceAll('%22', '"').replaceAll('%0D', '\r').replaceAll('%0A', '\n')
   }
   return null
+}
+
+/** The name in `filename*`, which some clients write instead of `filename` (RFC 5987). */
+function extendedNameIn(disposition: string): string | null {
+  const value = parameterIn(disposition, 'filename*')
+  if (value === null) return null
+  const [, name = ''] = /^utf-8'[^']*'(.*)$/i.exec(value) ?? []
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return ''
+  }
 }
