@@ -165,7 +165,10 @@ const ANTHROPIC_ALIASES: readonly EndpointRow[] = [
 
 /** What Azure serves of a deployment: Azure's clients put the model into the path. */
 const OF_DEPLOYMENTS: ReadonlySet<string> = new Set(
-  ['chat/completions', 'completions', 'embeddings'].map((name) => `/v1/${name}`),
+  ['chat/completions', 'completions', 'embeddings']
+    .concat(['images/generations', 'images/edits'])
+    .concat(['audio/speech', 'audio/transcriptions', 'audio/translations'])
+    .map((name) => `/v1/${name}`),
 )
 
 /**

@@ -4,6 +4,7 @@
  * OpenAI's paths below `/openai` are served.
  * Method: requests at each path to a gateway with and without the setting.
  */
+import { AzureOpenAI, toFile } from 'openai'
 import t from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 
@@ -77,4 +78,40 @@ void t.test('without it', async (t) => {
   }
   const headers = { 'api-key': gateway.secret }
   t.equal((await post(gateway, '/v1/chat/completions', { body: CHAT, headers })).status, 401)
+})
+
+void t.test("Azure's SDK requests pictures and sound at the paths of deployments", async (t) => {
+  const routes = ['tts-', 'whisper-']
+    .map((prefix) => `  - { prefix: ${prefix}, upstream: openai }`)
+    .join('\n')
+  const hold = 'upload_hold_bytes: 200000'
+  const gateway = await startGateway(t, { server: `bare_paths: true, ${hold}`, routes })
+  const client = new AzureOpenAI({
+    ...{ endpoint: gateway.origin, apiKey: gateway.secret, apiVersion: '2025-04-01-preview', maxRetries: 0 },
+  })
+  const asked = (): unknown => gateway.emulator.ledger.at(-1)
+  const drawn = await client.images.generate({ model: 'gpt-image-2', prompt: 'a cat' })
+  t.ok(drawn.data?.[0]?.b64_json)
+  t.match(asked(), { path: '/images/generations', body: { model: 'gpt-image-2' } })
+  const image = await toFile(Buffer.from('picture'), 'a.png', { type: 'image/png' })
+  t.ok((await client.images.edit({ model: 'gpt-image-2', image, prompt: 'a hat' })).data?.[0]?.b64_json)
+  const sound = await client.audio.speech.create({ model: 'tts-1', input: 'Hi.', voice: 'alloy' })
+  t.ok((await sound.arrayBuffer()).byteLength > 0)
+  const file = await toFile(Buffer.alloc(1000), 'a.wav', { type: 'audio/wav' })
+  t.ok((await client.audio.transcriptions.create({ model: 'whisper-1', file })).text)
+  t.ok((await client.audio.translations.create({ model: 'whisper-1', file })).text)
+  // Azure's clients without an SDK name the model in the path alone.
+  const post = (fields: readonly (readonly [string, string | Blob])[]): Promise<Response> => {
+    const body = new FormData()
+    for (const [name, value] of fields) body.append(name, value)
+    return fetch(`${gateway.origin}/openai/deployments/whisper-1/audio/transcriptions`, {
+      ...{ method: 'POST', headers: { 'api-key': gateway.secret }, body },
+    })
+  }
+  const small = ['file', new Blob([Buffer.alloc(1000)], { type: 'audio/wav' })] as const
+  t.equal((await post([small])).status, 200)
+  t.equal((await post([small, ['model', 'other']])).status, 200, 'the model of the path wins')
+  const large = ['file', new Blob([Buffer.alloc(300_000)], { type: 'audio/wav' })] as const
+  t.equal((await post([['model', 'other'], large])).status, 200, 'also in a form that is passed on')
+  t.match(await (await post([large])).json(), { error: { param: 'model' } })
 })

@@ -12,6 +12,8 @@ import type { ChatRequest } from '../../formats/chat/request.js'
 import { OPERATIONS } from '../../formats/chat/operations.js'
 import { textUnits } from '../../formats/chat/text-size.js'
 import { fieldsOfForm } from '../../formats/wire/media/form-fields.js'
+import type { UploadPart } from '../../formats/chat/upload.js'
+import type { Endpoint } from '../../formats/dialect.js'
 import { clientCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
@@ -187,9 +189,11 @@ function streamedCall(
     },
     OPERATIONS[resolved.endpoint.operation].earlyFields ?? [],
   )
-  const body = fieldsOfForm(streamed.parts)
-  if (body['model'] === undefined) throw lateModel(uploadHoldBytes)
-  const { dialect, wire, clientCodec, format, endpoint } = resolved
+  const fields = fieldsOfForm(streamed.parts)
+  if (fields['model'] === undefined) throw lateModel(uploadHoldBytes)
+  const { dialect, wire, clientCodec, format } = resolved
+  const { endpoint, model } = endpointOfForm(resolved)
+  const body = model === undefined ? fields : { ...fields, model }
   const request = clientCodec.decodeRequest(body, endpoint, req.headers, streamed.partsWithFile())
   const raw = Buffer.alloc(0)
   const call = { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, query: '' }
@@ -347,11 +351,23 @@ function tooLarge(maxBytes: number): GatewayError {
 
 /** The call of a multipart form. */
 function callOfForm(raw: Buffer, resolved: ResolvedEndpoint, headers: IncomingHttpHeaders): Call {
-  const { dialect, wire, clientCodec, format, endpoint } = resolved
-  const form = readForm(raw, headers['content-type'] ?? '')
+  const { dialect, wire, clientCodec, format } = resolved
+  const { endpoint, model } = endpointOfForm(resolved)
+  const sent = readForm(raw, headers['content-type'] ?? '')
+  const others = (): UploadPart[] => sent.filter(({ name }) => name !== 'model')
+  const form = model === undefined ? sent : [{ name: 'model', value: model }, ...others()]
   const body = fieldsOfForm(form)
   const request = clientCodec.decodeRequest(body, endpoint, headers, form)
   return { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, request, query: '' }
+}
+
+/** The endpoint of a form, and the model of its path: of Azure, which is that of the request. */
+function endpointOfForm({ endpoint }: ResolvedEndpoint): {
+  readonly endpoint: Endpoint
+  readonly model: string | undefined
+} {
+  const { model, operation } = endpoint
+  return { endpoint: model === undefined ? endpoint : { operation }, model }
 }
 
 /** The call of a body of a format. Rejects with `malformed_request` as `receive`. */

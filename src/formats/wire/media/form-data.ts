@@ -31,7 +31,7 @@ const USUAL_BOUNDARY = 'sluice-form'
 
 /**
  * A boundary that no part contains. A file cannot have been made to contain its own hash, so one search is
- * enough, however often the usual boundary stands in it.
+ * enough, however often it has the usual boundary.
  */
 function boundaryFor(parts: readonly UploadPart[]): string {
   const values = parts.map((part) => ('value' in part ? part.value : part.file.bytes))
