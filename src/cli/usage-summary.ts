@@ -173,11 +173,13 @@ export interface FilterOptions {
   readonly program?: string | undefined
   readonly user?: string | undefined
   readonly batch?: string | undefined
+  readonly clientFormat?: string | undefined
 }
 
 /** The conditions of the options. Throws `UsageError`; rejects as the store does. */
 export async function filterOf(store: Store, values: FilterOptions): Promise<OneFilter> {
   const { status, upstream, model, key, account, requestId, dimension, program, user, batch } = values
+  const { clientFormat } = values
   return {
     ...(status === undefined ? {} : { status: statusOf(status) }),
     ...(upstream === undefined ? {} : { upstream }),
@@ -189,6 +191,7 @@ export async function filterOf(store: Store, values: FilterOptions): Promise<One
     ...(program === undefined ? {} : { program }),
     ...(user === undefined ? {} : { user }),
     ...(batch === undefined ? {} : { batch }),
+    ...(clientFormat === undefined ? {} : { ingress: clientFormat }),
   }
 }
 

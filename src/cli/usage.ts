@@ -39,8 +39,8 @@ time, and older months as a whole; only --account selects. statement prints what
 all below it, used of each model in a month (UTC); a month that is over never changes. With --by,
 statement splits the lines by the ledger entries; (not kept) are those older than ledger.keep_days.
 
-The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user, --batch and
---request-id select entries that match all of them.`
+The filters --status, --upstream, --model, --key, --account, --dimension, --program, --user, --batch,
+--client-format and --request-id select entries that match all of them.`
 
 /** `sluice usage`; `now` is the reference of `--since 24h`. */
 export function command(open: OpenStore = withStore, now = Date.now) {
@@ -67,6 +67,10 @@ export function command(open: OpenStore = withStore, now = Date.now) {
       .option('--program <NAME>', 'the program of the client, such as claude-code, other or none')
       .option('--user <EMAIL>', 'the person who signed in')
       .option('--batch <ID>', 'the id of a batch: its entry, and its lines that were sent as requests')
+      .option(
+        '--client-format <NAME>',
+        "the client's format or endpoint, as in the column ingress: chat, messages, images, rerank, batches",
+      )
       .option('--request-id <ID>', 'the request id, as in the reply header x-request-id')
   }
   selecting('export')
@@ -194,6 +198,7 @@ const OF_ENTRIES = [
   ['program', '--program'],
   ['user', '--user'],
   ['batch', '--batch'],
+  ['clientFormat', '--client-format'],
   ['requestId', '--request-id'],
 ] as const
 

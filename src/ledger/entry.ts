@@ -80,7 +80,11 @@ export const entryHopsSchema = z.object({
 /** What explains an outcome; null if it is unknown. */
 const explanationSchema = z.object({
   /** `chat`, `messages`, …; null if the path has none. */
-  ingress: field(laterText(), 'ingress', 'The format of the client.'),
+  ingress: field(
+    laterText(),
+    'ingress',
+    'The format of the client (`messages`), or the endpoint that has one of its own (`images`).',
+  ),
   /** Without any of the prompt; at most 500 characters. */
   errorMessage: field(laterText(), 'error_message', 'The error message that the client got.'),
   /** `key:… requests_per_minute` */

@@ -173,7 +173,7 @@ void t.test('filters select the entries of an export and of a summary', async (t
   const entries = [
     { requestId: 'a', accountId, upstream: 'openai', labels: 'team=research env=prod' },
     { requestId: 'b', upstream: 'openai', status: 429, outcome: 'rate_limited', keyId: 'key_2' },
-    { requestId: 'c', upstream: 'google', modelAsked: 'fast', labels: 'team=web' },
+    { requestId: 'c', upstream: 'google', modelAsked: 'fast', labels: 'team=web', ingress: 'image_edits' },
   ] as const
   for (const { requestId, ...entry } of entries) {
     await ledger.settle(ledgerEntry(requestId, { atMs: now - 1000, ...entry }))
@@ -190,6 +190,8 @@ void t.test('filters select the entries of an export and of a summary', async (t
     [{ 'request-id': 'c' }, ['c']],
     [{ 'request-id': 'c', upstream: 'openai' }, []],
     [{ key: 'key_2' }, ['b']],
+    [{ 'client-format': 'image_edits' }, ['c']],
+    [{ 'client-format': 'image_edits', upstream: 'openai' }, []],
     [{ account: accountId }, ['a']],
     [{ account: 'ada@x.org' }, ['a']],
     [{ upstream: 'openai', status: '200' }, ['a']],
@@ -210,6 +212,7 @@ void t.test('filters select the entries of an export and of a summary', async (t
     ['google', 1],
   ]
   t.strictSame(await groupsOf('upstream'), upstreams)
+  t.strictSame((await groupsOf('client_format')).at(-1), ['image_edits', 1])
   const teams = [
     ['(none)', 1],
     ['research', 1],

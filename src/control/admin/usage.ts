@@ -32,7 +32,7 @@ import { accountNamed, sees } from './token-access.js'
 
 const GROUPINGS = [
   ...['account', 'parent', 'root', 'member', 'key', 'model', 'upstream', 'day', 'month'],
-  ...['program', 'user'],
+  ...['client_format', 'program', 'user'],
 ]
 /** Entries that one page of the audit trail reads at most, so that a rare filter ends. */
 export const AUDIT_READS = 500
@@ -59,6 +59,11 @@ const VALUE_FILTERS: Parameters = {
   dimension: { type: ANY, means: 'One value of a dimension, as NAME=VALUE.' },
   program: { type: ANY, means: 'A program of clients.' },
   user: { type: ANY, means: 'The e-mail address of a person who signed in.' },
+  client_format: {
+    type: ANY,
+    means:
+      'The format or the endpoint of the client, as in the column `ingress`, such as `messages` or `images`.',
+  },
 }
 
 /** The filters of single requests that are compared for equality, and their names in the code. */
@@ -161,7 +166,8 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
   const filter = valueFilter(query)
   const isOfEntries = Object.keys(filter).length > 0
   if (isOfEntries && isReportGrouping(by) && !['account', 'key', 'model'].includes(by)) {
-    const fix = 'Leave out the filter, or send by=account, key, model, day, program, user or dimension:NAME.'
+    const fix =
+      'Leave out the filter, or send by=account, key, model, day, client_format, program, user or dimension:NAME.'
     throw invalid('by', `Groups by "${by}" have no filter.`, fix)
   }
   const report =
@@ -180,12 +186,13 @@ async function usage(services: AdminServices, request: AdminRequest): Promise<Ad
   return { status: 200, json }
 }
 
-/** The filters by what distinguishes requests below their key. */
-function valueFilter({ dimension, program, user }: JsonObject): EntryFilter {
+/** The filters by what distinguishes requests below their key. `ingress`: the client's format. */
+function valueFilter({ dimension, program, user, client_format: ingress }: JsonObject): EntryFilter {
   return {
     ...(typeof dimension === 'string' ? { dimension: dimensionPair(dimension) } : {}),
     ...(typeof program === 'string' ? { program } : {}),
     ...(typeof user === 'string' ? { user } : {}),
+    ...(typeof ingress === 'string' ? { ingress } : {}),
   }
 }
 

@@ -35,7 +35,8 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
       const own = { costNanoUsd, atMs: DAY + at * 86_400_000 + 5, labels: `team=${name}` }
       const outcome = at === 0 ? 'ok' : 'rate_limited'
       const units = name === 'ml' ? 'audio_second=61.5 image=2 output_image=1120' : null
-      await store.ledger.settle(aRow(ids.get(name) ?? '', { ...own, keyId, outcome, units }))
+      const ingress = name === 'ml' ? 'image_edits' : 'chat'
+      await store.ledger.settle(aRow(ids.get(name) ?? '', { ...own, keyId, outcome, units, ingress }))
     }
   }
   const span = `from=${day(0)}&to=${day(2)}`
@@ -53,6 +54,9 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   t.same(await of('key'), { [keyId]: 642_000 })
   t.same(await of('label:team'), { ml: 600_000, research: 40_000, acme: 2_000 })
   t.same(await of('day'), { [day(0).slice(0, 10)]: 321_000, [day(1).slice(0, 10)]: 321_000 })
+  t.same(await of('client_format'), { image_edits: 600_000, chat: 42_000 })
+  t.same(await of('client_format', '&account=research&tree=true'), { image_edits: 600_000, chat: 40_000 })
+  t.same(await of('account', '&client_format=chat'), { research: 40_000, acme: 2_000 })
   const months = Object.values(await of('month')).map(Number)
   t.equal(
     months.reduce((sum, cost) => sum + cost, 0),
@@ -107,6 +111,13 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   t.equal(file.text.split('\r\n')[0], COLUMNS.map(([name]) => name).join(','))
   t.equal(file.text.trim().split('\r\n').length, 7)
   t.equal(itemsOf((await ask('GET', `/requests?outcome=rate_limited&${span}`)).json).length, 3)
+  const edits = await ask('GET', `/requests?client_format=image_edits&${span}`)
+  t.same(
+    itemsOf(edits.json).map((item) => item['ingress']),
+    ['image_edits', 'image_edits'],
+  )
+  const csvOfChats = await ask('GET', `/requests?client_format=chat&format=csv&${span}`)
+  t.equal(csvOfChats.text.trim().split('\r\n').length, 5)
 
   const month = day(0).slice(0, 7)
   const isOneMonth = month === day(1).slice(0, 7)

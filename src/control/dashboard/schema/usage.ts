@@ -283,8 +283,8 @@ export const requestsQuery = z.strictObject({
   outcome: several(z.string().regex(/^[a-z_]{2,40}$/, { error: 'must be ok, failed or a kind of error' })),
   /** Failures with this cause. */
   cause: several(cause),
-  /** The client's format, such as `messages`. */
-  clientFormat: several(z.string().regex(/^[a-z]{1,20}$/, { error: 'is not a client format' })),
+  /** The client's format, such as `messages`, or its endpoint, such as `images`. */
+  clientFormat: several(z.string().regex(/^[a-z_]{1,20}$/, { error: 'is not a client format' })),
   /** One label, as `name=value`. */
   label: several(z.string().min(3).max(330)),
   /** One value of a dimension, as `NAME=VALUE`. */

@@ -125,7 +125,7 @@ function turnsOf({ messages }: FormatRequest): readonly FormatMessage[] {
   return messages.filter(({ role }) => role !== 'system')
 }
 
-/** Names of client formats, by their id in ledger entries. */
+/** Names of client formats, and of endpoints with a format of their own, by their id in ledger entries. */
 export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   chat: 'Chat completions',
   completions: 'Completions',
@@ -140,6 +140,8 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   transcriptions: 'Transcriptions',
   translations: 'Translations',
   speech: 'Speech',
+  files: 'Files',
+  batches: 'Batches',
   native: 'Native access',
 }
 

@@ -352,7 +352,7 @@ function filtersIn(query: URLSearchParams): Filters {
     parent: text('parent'),
     member: text('member'),
     label: matching('label', /^[^\s=]+=\S+$/),
-    format: matching('format', /^[a-z]{1,20}$/),
+    format: matching('format', /^[a-z_]{1,20}$/),
     dimension: matching('dimension', /^[a-z][a-z0-9_]*=.+$/),
     program: matching('program', /^[a-z0-9_-]{1,40}$/),
     user: text('user'),

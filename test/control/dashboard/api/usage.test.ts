@@ -187,19 +187,19 @@ void t.test('requests are filtered, paged, opened and exported', async (t) => {
     status: 429,
     outcome: 'rate_limited',
     upstream: 'mistral',
-    ingress: 'chat',
+    ingress: 'image_edits',
     ...why,
   } as const
   const other = aRow(accountId, { atMs: start - 50, modelAsked: 'fast', ...refused })
   await ledger.settle(other)
-  for (const filter of ['status=429', 'upstream=mistral', 'modelAsked=fast']) {
+  for (const filter of ['status=429', 'upstream=mistral', 'modelAsked=fast', 'clientFormat=image_edits']) {
     const { rows } = requestsReply.parse((await ada.get(`/requests?${filter}`)).json)
     t.strictSame(
       rows.map(({ requestId }) => requestId),
       [other.requestId],
       filter,
     )
-    t.match(rows[0], { ...why, clientFormat: 'chat' }, 'the entry explains itself')
+    t.match(rows[0], { ...why, clientFormat: 'image_edits' }, 'the entry explains itself')
   }
   const byId = `/requests?requestId=${other.requestId}`
   t.equal(requestsReply.parse((await ada.get(byId)).json).rows.length, 1)
