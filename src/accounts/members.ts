@@ -1,4 +1,5 @@
 /** Creates users, and makes them members of accounts; for the dashboard and the command line. */
+import type { NewLinkToken } from '../store/account-changes.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
 import type { Store, UserEdit } from '../store/store.js'
@@ -188,6 +189,8 @@ interface NewMember {
   readonly nowMs: number
   /** Entries for the audit trail; `before` is null for a new member. */
   readonly audit: (before: Member | null, after: Member) => readonly AuditEntry[]
+  /** An invitation, written with the role. */
+  readonly link?: NewLinkToken | null
 }
 
 /**
@@ -196,7 +199,7 @@ interface NewMember {
  */
 export async function setMember(
   store: LinkStore & Pick<Store, 'transact'>,
-  { account, user, role, nowMs, audit }: NewMember,
+  { account, user, role, nowMs, audit, link = null }: NewMember,
 ): Promise<Member> {
   const { email } = user
   const result = await store.transact<Member | null>({
@@ -209,10 +212,15 @@ export async function setMember(
       if (before?.role === role) return { refuse: before }
       const made = { accountId: account.id, userId: user.id, email, createdAtMs: nowMs }
       const after = before === null ? { ...made, role } : { ...before, role, updatedAtMs: nowMs }
-      return { write: { members: [after], audit: audit(before, after) } }
+      const invitation = link === null ? {} : { link }
+      return { write: { members: [after], audit: audit(before, after), ...invitation } }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account.name)
+  // Another process gave the role meanwhile.
+  if (result.kind === 'refused' && result.reason !== null && link !== null) {
+    await store.signInTokens.add(link.token, { replaces: link.replaces })
+  }
   const [member] = result.kind === 'refused' ? [result.reason] : (result.writes.members ?? [])
   if (!member) throw noAccount()
   if (result.kind === 'written') {
@@ -256,9 +264,12 @@ export async function setAccepted(
   }
 }
 
-/** Takes every role in the account from the user with this address. False if it is not a member. */
+/**
+ * Takes every role in the account from the user with this address, and ends the sessions of one who has no
+ * other role. False if it is not a member.
+ */
 export async function removeMember(
-  store: Pick<Store, 'transact'>,
+  store: Pick<Store, 'transact' | 'users' | 'memberOf'>,
   {
     account,
     email,
@@ -269,6 +280,8 @@ export async function removeMember(
     readonly audit: (before: Member) => readonly AuditEntry[]
   },
 ): Promise<boolean> {
+  const found = await store.memberOf(account.id, email)
+  const signedOut = found === null ? [] : await withoutOtherRole(store, found)
   const result = await store.transact({
     accountId: account.id,
     reads: { members: [email] },
@@ -276,9 +289,21 @@ export async function removeMember(
     decide: ({ members }) => {
       const before = members.get(email)
       if (before === undefined) return { refuse: 'absent' }
-      return { write: { removedMembers: [email], audit: audit(before) } }
+      return { write: { removedMembers: [email], signedOut, audit: audit(before) } }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account.name)
   return result.kind === 'written'
+}
+
+/** The id of the user, if this is the only role: what signs the user out with the end of the role. */
+export async function withoutOtherRole(
+  { users }: Pick<Store, 'users'>,
+  { accountId, userId }: Member,
+): Promise<string[]> {
+  const user = await users.byId(userId)
+  const hasRole = user !== null && (user.role !== null || user.groupRole !== undefined)
+  if (hasRole) return []
+  const others = (await users.memberships(userId)).filter((each) => each.accountId !== accountId)
+  return others.length > 0 ? [] : [userId]
 }

@@ -23,7 +23,14 @@ import type * as schema from './dashboard/schema/schema.js'
 import type { AccountSession, Session, Sessions } from './sign-in/sessions.js'
 import { providerOf } from './sign-in/bound-users.js'
 import type { AttemptLimits } from './sign-in/attempt-limits.js'
-import { makeLink, type LinkParts, type NewLink, type LinkOrder } from './sign-in/links.js'
+import {
+  draftLink,
+  makeLink,
+  type DraftLink,
+  type LinkParts,
+  type NewLink,
+  type LinkOrder,
+} from './sign-in/links.js'
 
 /** The dependencies of the handlers. */
 export interface Services extends LinkParts {
@@ -187,9 +194,25 @@ export async function endFormer(
 /** Makes a link that invites the user to the account or the gateway, or sets its password. */
 export async function newLink(
   services: Services,
-  { origin, session }: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
+  request: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
   invited: Pick<LinkOrder, 'user' | 'account' | 'auditEntries'>,
 ): Promise<NewLink> {
+  return makeLink(services, linkOrder(request, invited))
+}
+
+/** The same, written by the caller with what it is for. */
+export async function newDraft(
+  services: Services,
+  request: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
+  invited: Pick<LinkOrder, 'user' | 'account'>,
+): Promise<DraftLink> {
+  return draftLink(services, linkOrder(request, invited))
+}
+
+function linkOrder(
+  { origin, session }: Pick<SignedInRequest<unknown, unknown>, 'origin' | 'session'>,
+  invited: Pick<LinkOrder, 'user' | 'account' | 'auditEntries'>,
+): LinkOrder {
   const as = roleOf(session.user) === 'admin' ? 'administrator' : 'owner'
   const maker = { as, id: session.user.id } as const
   const held =
@@ -199,7 +222,7 @@ export async function newLink(
   // A role by a group ends with the session.
   const end = held ? {} : { endsAtMs: session.endsAtMs }
   // The router has checked that `origin` is the dashboard's own.
-  return makeLink(services, { ...invited, maker, origin: origin ?? '', ...end })
+  return { ...invited, maker, origin: origin ?? '', ...end }
 }
 
 /** A plan, with a price only if the file has it. One that the configuration does not have allows no keys. */

@@ -7,6 +7,7 @@
 import { hasName, type Account, type ApiKey, type Member, type User } from '../accounts/account.js'
 import type { Steps } from '../base/steps.js'
 import type { AuditEntry } from './audit-trail.js'
+import type { SignInToken } from './sign-in-tokens.js'
 
 /** What a change reads beside the account; nothing by default. */
 export interface AccountReads {
@@ -32,6 +33,13 @@ export interface AccountState {
   readonly liveKeys: number
 }
 
+/** A one-time link that is written with what it is for. */
+export interface NewLinkToken {
+  readonly token: SignInToken
+  /** Former links of the user that it replaces. */
+  readonly replaces: readonly SignInToken[]
+}
+
 /** What a change writes. Records have the account's id; whole records replace those that were read. */
 export interface AccountWrites {
   /** Creates the account if it does not exist. Its name cannot change. */
@@ -42,6 +50,10 @@ export interface AccountWrites {
   readonly members?: readonly Member[]
   /** Addresses of the members to remove. */
   readonly removedMembers?: readonly string[]
+  /** Ids of users whose sessions end: those who have no role any more. */
+  readonly signedOut?: readonly string[]
+  /** The invitation of a new member. */
+  readonly link?: NewLinkToken
   /** Each takes its name, from an expired key too. */
   readonly newKeys?: readonly ApiKey[]
   /** Replaced records of keys that were read; `revokedAtMs` revokes one. They take names as new ones do. */

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
-import type { AccountConflict, AccountWrites } from '../../store/account-changes.js'
+import type { AccountConflict, AccountWrites, NewLinkToken } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { Store } from '../../store/store.js'
 import {
@@ -66,6 +66,8 @@ export interface CreateAccountOptions extends Sources {
   readonly actor?: Actor
   /** Other entries for the audit trail, in place of that of an actor. */
   readonly audit?: (account: Account) => readonly AuditEntry[]
+  /** The invitation of its owner, written with the account; null: the owner needs none. Called once. */
+  readonly link?: (owner: User, account: Account) => Promise<NewLinkToken | null>
 }
 
 /** A new account; its owner's password is available only now. */
@@ -84,7 +86,7 @@ export interface CreatedAccount {
 export async function createAccount(
   store: Store,
   newAccount: NewAccount,
-  { now = Date.now, random, hash = hashPassword, actor, audit }: CreateAccountOptions = {},
+  { now = Date.now, random, hash = hashPassword, actor, audit, link: linkOf }: CreateAccountOptions = {},
 ): Promise<CreatedAccount> {
   const email = newAccount.email === undefined ? null : checkedEmail(newAccount.email)
   if (newAccount.name === undefined && email === null)
@@ -106,6 +108,8 @@ export async function createAccount(
         ...(newAccount.isSelfMade === true || password === null ? { unproven: true } : {}),
       }
     : null
+  const owner = login ?? known
+  let link: NewLinkToken | null | undefined
   for (const name of namesToTry(newAccount, email)) {
     const account: Account = {
       ...{ id, name, plan, disabled: false, createdAtMs },
@@ -114,8 +118,13 @@ export async function createAccount(
     }
     const parents = new Map(parentId === undefined ? [] : [[parentId, newAccount.parentName ?? parentId]])
     const entries = actor === undefined ? [] : [accountCreation(account, parents, actor)]
-    const conflict = await create(store, { account, login, owner: known }, audit?.(account) ?? entries)
-    if (conflict === null) return { account, user: login ?? known, generatedPassword }
+    if (link === undefined && owner !== null) link = await linkOf?.(owner, account)
+    const conflict = await create(
+      store,
+      { account, login, owner: known, link: link ?? null },
+      audit?.(account) ?? entries,
+    )
+    if (conflict === null) return { account, user: owner, generatedPassword }
     if (conflict === 'name_taken' && newAccount.name === undefined) continue
     const refusal = conflictRefusal(conflict, name)
     if (conflict !== 'name_taken') throw refusal
@@ -144,11 +153,12 @@ interface Creation {
   readonly login: User | null
   /** A user who exists. */
   readonly owner: User | null
+  readonly link: NewLinkToken | null
 }
 
 async function create(
   store: Store,
-  { account, login, owner }: Creation,
+  { account, login, owner, link }: Creation,
   audit: readonly AuditEntry[],
 ): Promise<AccountConflict | null> {
   const user = login ?? owner
@@ -156,7 +166,11 @@ async function create(
   if (login !== null) members.push(firstOwnerOf(account, login))
   else if (owner !== null) members.push(ownerOf(account, owner))
   const { id: accountId, createdAtMs: nowMs } = account
-  const write: AccountWrites = { account, members, audit, ...(login === null ? {} : { login }) }
+  const write: AccountWrites = {
+    ...{ account, members, audit },
+    ...(login === null ? {} : { login }),
+    ...(link === null ? {} : { link }),
+  }
   const result = await store.transact<AccountConflict>({
     ...{ accountId, nowMs },
     decide: (state) => (state.account === null ? { write } : { refuse: 'id_taken' }),

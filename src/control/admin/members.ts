@@ -6,13 +6,13 @@ import { comparableEmail, type Account, type Member, type User } from '../../acc
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
 import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
-import { writeAsIfMade } from '../../accounts/members.js'
+import { withoutOtherRole, writeAsIfMade } from '../../accounts/members.js'
 import type { JsonObject } from '../../base/json.js'
 import type { AccountChangeResult } from '../../store/account-changes.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { hostOf } from '../../http/message.js'
 import { providerOf } from '../sign-in/bound-users.js'
-import { makeLink, type LinkOrder } from '../sign-in/links.js'
+import { draftLink, makeLink, type LinkOrder, type NewLink } from '../sign-in/links.js'
 import { unmet } from './conditional-requests.js'
 import { patchedObject, readFields } from '../../accounts/changes/field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
@@ -142,6 +142,9 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const known = await store.users.byEmail(email)
   if (known !== null && !mayListUsers(token)) await writeAsIfMade(store, known.id)
   const user = known ?? (await userOf(services, request, { email, account }))
+  const isInvited = found === null && (isUnproven(user) || !mayListUsers(token))
+  const draft = isInvited ? await draftLink(services, linkOrder(services, request, { user, account })) : null
+  const invitation = draft?.write ? { link: draft.write } : {}
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
   const result = await store.transact<Refused | { readonly unchanged: Member }>({
@@ -157,7 +160,7 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       if (surplus !== null) return { refuse: surplus }
       const { kind, item, audit } = decideMember(former, values, { userId: user.id, email }, context)
       if (kind === 'unchanged') return { refuse: { unchanged: item } }
-      return { write: { members: [item], audit } }
+      return { write: { members: [item], audit, ...(former === null ? invitation : {}) } }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, email)
@@ -170,12 +173,9 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   await endSignIns(store, result, nowMs)
   const reply = await replyOf(services, request, account, member)
   if (before !== null) return reply
-  const isInvited = isUnproven(user) || !mayListUsers(token)
-  const invitation = isInvited
-    ? { invitation: await newInvitation(services, request, { user, account }) }
-    : {}
+  const shown = draft === null ? {} : { invitation: invitationOf(draft.written(account)) }
   const location = `/accounts/${account.name}/members/${encodeURIComponent(email)}`
-  return { ...reply, status: 201, json: { ...reply.json, ...invitation }, location }
+  return { ...reply, status: 201, json: { ...reply.json, ...shown }, location }
 }
 
 /** The user with the address; a new one has no password and signs in with its invitation. */
@@ -224,6 +224,7 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
   const { account, member: found } = await existing(services, request)
   const { email } = found
   const nowMs = now()
+  const signedOut = await withoutOtherRole(store, found)
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
   const result = await store.transact<Refused>({
     ...{ accountId: account.id, nowMs, reads: { members: [email] } },
@@ -232,12 +233,11 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
       if (member === undefined) return { refuse: notFound() }
       const failed = unmet(request.conditions, memberTag(member))
       if (failed !== null) return { refuse: failed }
-      return { write: { removedMembers: [email], audit: [memberRemoval(member, context)] } }
+      return { write: { removedMembers: [email], signedOut, audit: [memberRemoval(member, context)] } }
     },
   })
   if (result.kind === 'refused') throw result.reason
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, email)
-  await endSignIns(store, result, nowMs)
   return 'none'
 }
 
@@ -325,12 +325,23 @@ function mayListUsers({ accountId }: AdminToken): boolean {
 /** A new link; `url` is null if the user's address got it by mail. */
 async function newInvitation(
   services: AdminServices,
-  { req, token }: AdminRequest,
+  request: AdminRequest,
   invited: Pick<LinkOrder, 'user' | 'account' | 'auditEntries'>,
 ): Promise<JsonObject> {
+  return invitationOf(await makeLink(services, linkOrder(services, request, invited)))
+}
+
+function linkOrder(
+  services: AdminServices,
+  { req, token }: AdminRequest,
+  invited: Pick<LinkOrder, 'user' | 'account' | 'auditEntries'>,
+): LinkOrder {
   const { server } = services.snapshot().config
   const origin = `${server.tls === null ? 'http' : 'https'}://${hostOf(req) ?? 'localhost'}`
   const maker = { as: 'token', id: token.id } as const
-  const { url, expiresAtMs } = await makeLink(services, { ...invited, maker, origin })
+  return { ...invited, maker, origin }
+}
+
+function invitationOf({ url, expiresAtMs }: NewLink): JsonObject {
   return { url, expires_at: timeText(expiresAtMs) }
 }

@@ -19,6 +19,7 @@ import { GatewayError } from '../../errors.js'
 import { isLoopback } from '../../http/private-addresses.js'
 import type { Mail } from '../../observe/mails.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
+import type { NewLinkToken } from '../../store/account-changes.js'
 import type { SignInToken } from '../../store/sign-in-tokens.js'
 import type { Store } from '../../store/store.js'
 import { assertMayHavePassword, providerOf } from './bound-users.js'
@@ -55,6 +56,14 @@ export interface NewLink {
   readonly expiresAtMs: number
 }
 
+/** A link that is not written yet: a change writes it with what it is for. */
+export interface DraftLink {
+  /** Null: it has no effect. */
+  readonly write: NewLinkToken | null
+  /** To be called when it is written: queues the mail, and returns what its maker sees. */
+  readonly written: (account: Account | null) => NewLink
+}
+
 /** Lifetime of a link. */
 const LINK_MS = 86_400_000
 /** Mails to one address, over all makers. */
@@ -67,29 +76,46 @@ const MAILS = { burst: 5, everyMs: 600_000 } as const
  * `rate_limited` if the address got too many mails.
  */
 export async function makeLink(parts: LinkParts, order: LinkOrder): Promise<NewLink> {
-  const { store, snapshot, now, mail } = parts
-  const { maker, user, account, origin, endsAtMs = Infinity, auditEntries = [] } = order
+  const { store } = parts
+  const { auditEntries = [] } = order
+  const { write, written } = await draftLink(parts, order)
+  if (write !== null) await store.signInTokens.add(write.token, { auditEntries, replaces: write.replaces })
+  else for (const entry of auditEntries) await store.auditTrail.add(entry)
+  return written(order.account)
+}
+
+/** The same, written by the caller, without audit entries. */
+export async function draftLink(
+  parts: LinkParts,
+  order: Omit<LinkOrder, 'auditEntries'>,
+): Promise<DraftLink> {
+  const { snapshot, now, mail } = parts
+  const { maker, user, account, origin, endsAtMs = Infinity } = order
   const { smtp, dashboard } = snapshot().config
   const expiresAtMs = Math.min(now() + LINK_MS, endsAtMs)
   if (smtp !== null) await countMail(parts, user.email)
   const secret = newSignInSecret()
   const setsPassword = await maySetPassword(parts, maker, user)
+  let write: NewLinkToken | null = null
   if (setsPassword || smtp === null) {
-    const replaces = await formerLinks(parts, order)
     const text = writeLink({ maker, accountId: account?.id ?? '', isMailed: smtp !== null })
     const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: user.id } as const
-    await store.signInTokens.add({ ...token, expiresAtMs, text }, { auditEntries, replaces })
-  } else {
-    for (const entry of auditEntries) await store.auditTrail.add(entry)
+    write = { token: { ...token, expiresAtMs, text }, replaces: await formerLinks(parts, order) }
   }
   // A request may name any host, which would get the secret of a mail.
   const isLocal = URL.canParse(origin) && isLoopback(new URL(origin).hostname)
   const trusted = smtp === null || isLocal ? origin : ''
   const base = `${dashboard.publicUrl ?? trusted}/dashboard/`
   const url = `${base}reset#${secret}`
-  if (smtp === null) return { url, expiresAtMs }
-  mail(mailOf(order, setsPassword ? { url, expiresAtMs } : { url: base, expiresAtMs: null }))
-  return { url: null, expiresAtMs }
+  return {
+    write,
+    written(named) {
+      if (smtp === null) return { url, expiresAtMs }
+      const link = setsPassword ? { url, expiresAtMs } : { url: base, expiresAtMs: null }
+      mail(mailOf({ maker, user, account: named }, link))
+      return { url: null, expiresAtMs }
+    },
+  }
 }
 
 /** Whether a link of the maker may set the password of the user. */
@@ -107,7 +133,7 @@ async function maySetPassword(
 /** An administrator's link replaces all links of the user, others those of their account. */
 async function formerLinks(
   { store, now }: LinkParts,
-  { maker, user, account }: LinkOrder,
+  { maker, user, account }: Pick<LinkOrder, 'maker' | 'user' | 'account'>,
 ): Promise<SignInToken[]> {
   const tokens = await store.signInTokens.tokensOf('reset', user.id, now())
   return tokens.filter((token) => {
@@ -127,7 +153,7 @@ async function countMail({ store, now }: LinkParts, email: string): Promise<void
 }
 
 function mailOf(
-  { maker, user, account }: LinkOrder,
+  { maker, user, account }: Pick<LinkOrder, 'maker' | 'user' | 'account'>,
   { url, expiresAtMs }: { readonly url: string; readonly expiresAtMs: number | null },
 ): Mail {
   const whole =

@@ -64,8 +64,9 @@ function assemble(
   const keys = new RedisKeys(engine)
   const users = new RedisUsers(engine, auditTrail)
   const tree = new AccountTree(engine)
+  const signInTokens = new RedisSignInTokens(engine, auditTrail)
   const transactions = new RedisTransactions({
-    ...{ engine, users, tree },
+    ...{ engine, users, tree, signInTokens },
     trail: auditTrail,
     maxKeysPerAccount: capacity.keysPerAccount,
     keysOf: (accountId) => keys.all(accountId),
@@ -82,7 +83,7 @@ function assemble(
     isNew: engine.isNew,
     cache,
     ledger,
-    signInTokens: new RedisSignInTokens(engine, auditTrail),
+    signInTokens,
     adminTokens: new RedisAdminTokens(engine, auditTrail),
     auditTrail,
     throttle: new RedisThrottle(engine),

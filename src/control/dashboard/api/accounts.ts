@@ -16,9 +16,10 @@ import { signedRoute, type Reply, type Route, type SignedInRequest } from '../ro
 import { notFound } from '../routing/access.js'
 import { GatewayError } from '../../../errors.js'
 import { assertMayHavePassword } from '../../sign-in/bound-users.js'
+import type { DraftLink } from '../../sign-in/links.js'
 import type { AccountSession } from '../../sign-in/sessions.js'
 import * as schema from '../schema/schema.js'
-import { changingBy, entryOf, newLink, planOf, RECENT_MS, type Services } from '../../services.js'
+import { changingBy, entryOf, newDraft, newLink, planOf, RECENT_MS, type Services } from '../../services.js'
 
 export function accountRoutes(services: Services): Route[] {
   return [
@@ -107,9 +108,17 @@ async function create(
     ...(above === null ? {} : { parentId: above.id, parentName: above.name }),
   } as const
   const { actor } = changingBy(services, request)
-  const { account, user } = await createAccount(store, wanted, { now, actor })
-  const isNew = user !== null && isUnproven(user)
-  const link = isNew ? await newLink(services, request, { user, account }) : null
+  const drafts: DraftLink[] = []
+  const { account } = await createAccount(store, wanted, {
+    ...{ now, actor },
+    async link(user, made) {
+      if (!isUnproven(user)) return null
+      const draft = await newDraft(services, request, { user, account: made })
+      drafts.push(draft)
+      return draft.write
+    },
+  })
+  const link = drafts[0]?.written(account) ?? null
   return { status: 201, json: { account: await accountRow(services, account), link } }
 }
 

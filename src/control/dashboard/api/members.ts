@@ -8,7 +8,7 @@ import type { AuditEntry } from '../../../store/audit-trail.js'
 import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, newLink, type Services } from '../../services.js'
+import { entryOf, newDraft, newLink, type Services } from '../../services.js'
 import { assertMayHavePassword } from '../../sign-in/bound-users.js'
 import type { Session } from '../../sign-in/sessions.js'
 
@@ -84,12 +84,13 @@ async function put(services: Services, request: SignedInRequest<unknown, schema.
   })
   if (!isNew && !mayListUsers(session)) await writeAsIfMade(store, user.id)
   const isMember = (await store.memberOf(account.id, user.email)) !== null
+  const isInvited = !isMember && (isUnproven(user) || !mayListUsers(session))
+  const draft = isInvited ? await newDraft(services, request, { user, account }) : null
   const member = await setMember(store, {
-    ...{ account, user, role: body.role, nowMs: now() },
+    ...{ account, user, role: body.role, nowMs: now(), link: draft?.write ?? null },
     audit: (before, after) => [memberEntry(services, request, before, after)],
   })
-  const isInvited = !isMember && (isUnproven(user) || !mayListUsers(session))
-  const link = isInvited ? await newLink(services, request, { user, account }) : null
+  const link = draft?.written(account) ?? null
   const json: schema.MemberReply = { member: await view(services, request, member), link }
   return { status: isMember ? 200 : 201, json }
 }

@@ -35,6 +35,7 @@ import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './key-names.js'
 import { claimPointers, releasePointers } from './key-pointers.js'
+import type { RedisSignInTokens } from './sign-in-tokens.js'
 import { parseMember, type RedisUsers } from './users.js'
 
 /** The parts of the store that a change writes. */
@@ -42,6 +43,7 @@ interface TransactionsOptions {
   readonly engine: RedisEngine
   readonly users: RedisUsers
   readonly tree: AccountTree
+  readonly signInTokens: RedisSignInTokens
   readonly trail: RedisAuditTrail
   /** As `StoreCapacity.keysPerAccount`. */
   readonly maxKeysPerAccount: number
@@ -233,11 +235,15 @@ export class RedisTransactions {
   private async write(accountId: string, read: Read, writes: AccountWrites, nowMs: number): Promise<Outcome> {
     const conflict = await this.conflictOf(accountId, read.state, writes, nowMs)
     if (conflict !== null) return conflict
-    const { engine } = this.options
-    const { account, newKeys = [], keys = [], purge } = writes
+    const { engine, signInTokens } = this.options
+    const { account, newKeys = [], keys = [], purge, signedOut = [], link } = writes
     const former = read.state.account
     if (purge === true) return this.purge(accountId, read, writes)
     if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
+    // Before the change: what fails after it is not made again by the same command. A link of a person who is
+    // no member has no effect.
+    for (const userId of signedOut) await signInTokens.end('session', userId, null)
+    if (link !== undefined) await signInTokens.add(link.token, { replaces: link.replaces })
     const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
     const outcome = isMoved
       ? await this.oneAtATime(() => this.move(account, read, writes, nowMs))
@@ -248,6 +254,7 @@ export class RedisTransactions {
       }
     }
     if (outcome !== null && newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
+    if (outcome !== null && link !== undefined) await signInTokens.take(link.token.kind, link.token.id, nowMs)
     return outcome
   }
 

@@ -11,6 +11,7 @@ import type { AccountRows } from './account-rows.js'
 import { addAuditEntries } from './audit-rows.js'
 import type { ChangeRows } from './change-rows.js'
 import type { KeyRows } from './key-rows.js'
+import { deleteSessions, insertSignInToken } from './sign-in-rows.js'
 import { insertUser, refusalOfUser } from './user-rows.js'
 
 /** The rows that a change reads and writes, through one connection. */
@@ -69,6 +70,8 @@ export function apply(
     login,
     members = [],
     removedMembers = [],
+    signedOut = [],
+    link,
     newKeys = [],
     keys: changed = [],
     purge,
@@ -87,6 +90,8 @@ export function apply(
   if (login !== undefined) insertUser(statements, login)
   for (const member of members) accounts.putMember(member)
   for (const email of removedMembers) accounts.removeMember(accountId, email)
+  for (const userId of signedOut) deleteSessions(statements, userId)
+  if (link !== undefined) insertSignInToken(statements, link.token, link.replaces)
   let live = 0
   for (const key of changed) {
     const wasRevoked = keys.isRevoked(accountId, key.id)

@@ -2,13 +2,12 @@
  * Sign-in tokens in SQLite: sessions, known devices and one-time links.
  */
 import { accessDigest } from '../../../accounts/account.js'
-import {
-  SIGN_IN_TOKENS_PER_ACCOUNT,
-  type AddedToken,
-  type SignInTokenEdit,
-  type SignInToken,
-  type SignInTokens,
-  type SignInTokenKind,
+import type {
+  AddedToken,
+  SignInTokenEdit,
+  SignInToken,
+  SignInTokens,
+  SignInTokenKind,
 } from '../../sign-in-tokens.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import { textIn, type Row } from '../driver.js'
@@ -16,14 +15,8 @@ import { BATCH, inBatches, type Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 import type { SqliteNotifications } from './notifications.js'
+import { insertSignInToken } from './sign-in-rows.js'
 
-const INSERT = `INSERT INTO passes (id, kind, account_id, expires_at_ms, record)
-  VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-/** Removes the tokens of the account and kind beyond the maximum, those first that expire first. */
-const TRIM = `DELETE FROM passes WHERE id IN (
-  SELECT id FROM passes WHERE account_id = ?1 AND kind = ?2 AND id <> ?3 ORDER BY expires_at_ms
-  LIMIT max(0, (SELECT count(*) FROM passes WHERE account_id = ?1 AND kind = ?2)
-    - ${SIGN_IN_TOKENS_PER_ACCOUNT}))`
 const DELETE_EXPIRED = `DELETE FROM passes WHERE id IN
   (SELECT id FROM passes WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ${BATCH})`
 
@@ -40,16 +33,8 @@ export class SqliteSignInTokens implements SignInTokens {
   }
 
   add(token: SignInToken, { auditEntries = [], replaces = [] }: AddedToken = {}): Promise<boolean> {
-    const { id, kind, accountId, expiresAtMs } = token
     return this.engine.writeDurably('adding a sign-in token', () => {
-      const { changes } = this.engine
-        .prepare(INSERT)
-        .run(id, kind, accountId, expiresAtMs, writeSignInToken(token))
-      if (Number(changes) === 0) return false
-      for (const former of replaces) {
-        this.engine.prepare('DELETE FROM passes WHERE id = ? AND kind = ?').run(former.id, kind)
-      }
-      if (accountId !== '') this.engine.prepare(TRIM).run(accountId, kind, id)
+      if (!insertSignInToken(this.engine, token, replaces)) return false
       this.auditTrail.addAll(auditEntries)
       return true
     })
