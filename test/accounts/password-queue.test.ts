@@ -73,9 +73,12 @@ function newQueue(t: Test): PasswordQueue {
   return queue
 }
 
-/** The nice value of each thread of this process; the main thread is first. */
+/** The nice value of each thread of this process, the main thread first. */
 function priorities(): number[] {
-  return readdirSync('/proc/self/task').map((id) => {
+  // A thread has a lower number than the main thread if the numbers began again meanwhile.
+  const own = String(process.pid)
+  const others = readdirSync('/proc/self/task').filter((id) => id !== own)
+  return [own, ...others].map((id) => {
     const text = readFileSync(`/proc/self/task/${id}/stat`, 'utf8')
     // Field 19 of the line, counted after the name, which may contain spaces.
     return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[16])

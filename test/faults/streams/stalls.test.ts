@@ -85,7 +85,7 @@ void t.test('D-65: after the last content', async (t) => {
 void t.test('D-65: a stream that never ends is truncated after total_ms', async (t) => {
   watchProcess(t)
   const gateway = await startGateway(t, {
-    upstreamOptions: 'timeouts: { idle_ms: 300, total_ms: 700 }',
+    upstreamOptions: 'timeouts: { idle_ms: 650, total_ms: 700 }',
   })
   const seen = await ask(gateway, question('gpt-4o', true, { text: '[[words: 1000]] [[pace: 20]]' }))
   checkFailed(t, seen, { name: 'too long', kinds: ['upstream_timeout'] })

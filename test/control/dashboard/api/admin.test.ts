@@ -108,7 +108,7 @@ void t.test('accounts: display name, labels and the account above, each in the a
   t.same((await shown()).labels, { team: 'blue' }, 'labels are replaced')
   t.equal((await change({ parent: null, displayName: 'search' })).status, 200)
   t.match(await shown(), { displayName: 'search', above: [], labels: { team: 'blue' }, plan: 'pro' })
-  for (const [body, param] of [
+  for (const [body, field] of [
     [{ displayName: ' a' }, 'displayName'],
     [{ labels: { 'A B': 'x' } }, 'labels'],
     [{ parent: 'none' }, 'parent'],
@@ -116,7 +116,7 @@ void t.test('accounts: display name, labels and the account above, each in the a
   ] as const) {
     const refused = await change(body)
     t.match(refused.status, /^4/, JSON.stringify(body))
-    t.match(refused.error['param'], param)
+    t.match(refused.error['field'], field)
   }
   const { entries } = auditReply.parse((await root.get(`/audit?account=search&limit=50`)).json)
   const changed = entries
