@@ -240,6 +240,13 @@ export function chargesTokens({ usual, long }: Price): boolean {
   return [usual, long ?? usual].some((rates) => RATE_NAMES.some((kind) => (rates[kind] ?? 0) > 0))
 }
 
+/** Whether the price charges tokens of replies. */
+export function chargesOutput({ usual, long }: Price): boolean {
+  return [usual, long ?? usual].some((rates) => OUTPUT_RATES.some((kind) => (rates[kind] ?? 0) > 0))
+}
+
+const OUTPUT_RATES = ['output', 'outputAudio', 'outputImage'] as const
+
 /** Whether the price charges prompt tokens. */
 export function chargesInput({ usual, long }: Price): boolean {
   return [usual, long ?? usual].some(({ input }) => input !== 0)

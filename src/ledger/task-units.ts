@@ -4,7 +4,7 @@
  */
 import { madeAs, type Task } from '../formats/chat/task.js'
 import type { UnitCounts, Usage } from '../formats/chat/usage.js'
-import { chargesInput, chargesTokens, type Price } from './price.js'
+import { chargesInput, chargesOutput, chargesTokens, type Price } from './price.js'
 import { chargedUnits } from './unit-prices.js'
 
 /** Cohere's search: a query with up to this many documents, each of at most 500 tokens with the query. */
@@ -119,7 +119,10 @@ function completedRanking({ reported, task, price, inputTokens }: ReportedTask):
 function completedMedia({ reported, task, price, ...of }: ReportedTask): CompletedUsage | null {
   const { character, audio_second: seconds } = unitsOf(task).units
   const isTranscript = task.kind === 'transcriptions' || task.kind === 'translations'
-  const isCounted = reported.input !== undefined || reported.units?.audio_second !== undefined
+  const charged = price === null ? [] : chargedUnits(price.byUnit, task)
+  const hasLength = reported.units?.audio_second !== undefined
+  // Tokens are no count for a price by second.
+  const isCounted = hasLength || (reported.input !== undefined && !charged.includes('audio_second'))
   if (isTranscript && task.length.isExact && seconds !== undefined && !isCounted) {
     const units = { ...reported.units, audio_second: seconds }
     const measured = completedMedia({ reported: { ...reported, units }, task, price, ...of })
@@ -130,8 +133,8 @@ function completedMedia({ reported, task, price, ...of }: ReportedTask): Complet
   const { input, output } = reported
   const hasTokens = input !== undefined || output !== undefined
   if (price === null) return { usage, isEstimated: false }
-  const charged = chargedUnits(price.byUnit, task)
   if (charged.some((unit) => units[unit] === undefined)) return null
+  if (hasTokens && output === undefined && chargesOutput(price)) return null
   if (hasTokens || !chargesTokens(price)) return { usage, isEstimated: false }
   return charged.length === 0 ? null : { usage, isEstimated: true }
 }

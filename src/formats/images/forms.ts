@@ -68,7 +68,12 @@ function resultOf(body: JsonObject, task: DrawTask): TaskResult {
 /** The tokens, and the pictures with their quality and size. */
 function usageOf(body: JsonObject, task: DrawTask, count: number): Usage {
   const made = madeAs(task, { size: stringOf(body['size']), quality: stringOf(body['quality']) })
-  return { ...allOfKind(mediaUsage(body), 'outputImage'), units: { image: count }, pictures: made }
+  const usage = mediaUsage(body)
+  const { input, inputText, inputImage } = usage
+  // The prompt of an edit is pictures, unless the upstream counts the kinds apart.
+  const isOfPictures = task.kind === 'image_edits' && (inputText ?? inputImage) === undefined
+  const counted = input !== undefined && isOfPictures ? { ...usage, inputImage: input } : usage
+  return { ...allOfKind(counted, 'outputImage'), units: { image: count }, pictures: made }
 }
 
 /** Reads `….partial_image` and `….completed`, which is the end. */

@@ -74,7 +74,7 @@ function usageOf(body: JsonObject): Usage {
   const seconds = numberOf(body['duration'])
   const isCounted = usage.input !== undefined || usage.units !== undefined
   if (isCounted) return allSound(usage)
-  return seconds === undefined || seconds < 0 ? usage : { ...usage, units: { audio_second: seconds } }
+  return seconds === undefined || seconds <= 0 ? usage : { ...usage, units: { audio_second: seconds } }
 }
 
 /** Prompt tokens are sound unless the upstream counts the kinds apart. */

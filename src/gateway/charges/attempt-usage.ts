@@ -222,7 +222,7 @@ interface CountsSoFar {
 }
 
 function mostUsage(estimate: CostEstimate, { reported, received, earlier }: CountsSoFar): Usage {
-  const { input, output, longestOutput, unseen, added } = estimate
+  const { input, output, longestOutput, unseen, added, units } = estimate
   const { input: earlierInput = 0, output: earlierOutput = 0 } = earlier
   const own = Math.max(0, received - earlierOutput)
   // Without a known maximum, a model may generate more than the assumed length.
@@ -230,8 +230,9 @@ function mostUsage(estimate: CostEstimate, { reported, received, earlier }: Coun
   // A continuation sends the earlier parts of the reply, too.
   const ofAttempt = { ...estimate, input: input + earlierOutput, longestOutput: longest }
   const most = addUsage(earlier, maxUsage(ofAttempt))
-  // Tools of the provider add input while the model runs.
-  if ((reported.input ?? 0) <= earlierInput || unseen !== null || added > 0) return most
+  // Tools of the provider add input while the model runs. Tasks cost what was reserved.
+  if (units !== undefined || (reported.input ?? 0) <= earlierInput || unseen !== null || added > 0)
+    return most
   const { output: mostOutput, reasoning, calls } = most
   return {
     ...reported,

@@ -4,7 +4,8 @@ import type { Usage } from '../../chat/usage.js'
 import { usageIn } from '../usage-meter.js'
 
 /**
- * The counts of a reply or of its last event.
+ * The counts of a reply or of its last event. A zero is a count that the upstream does not have: all sound
+ * has a length.
  *
  * Sources: OpenAI API reference, "Audio"; Mistral API, "Audio Transcriptions", read 2026-11-29.
  */
@@ -12,7 +13,7 @@ export function mediaUsage(reply: JsonObject): Usage {
   const usage = usageIn(reply)
   const { seconds, prompt_audio_seconds: input } = objectOf(reply['usage'])
   const count = numberOf(seconds ?? input)
-  return count === undefined || count < 0 ? usage : { ...usage, units: { audio_second: count } }
+  return count === undefined || count <= 0 ? usage : { ...usage, units: { audio_second: count } }
 }
 
 /** The usage of a reply that is all sound, or all pictures, unless the upstream counts the kinds apart. */
