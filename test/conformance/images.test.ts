@@ -259,6 +259,20 @@ void t.test('streams partial and whole pictures, and charges what was reserved i
   t.match((await rowsOf(gateway))[2], { source: 'assumed', costNanoUsd: 40_000_000 })
 })
 
+void t.test('a stream of several pictures has the end and the tokens of the last one', async (t) => {
+  const gateway = await start(t)
+  const completed = { type: 'image_generation.completed', b64_json: PIXEL, usage: USAGE }
+  const model = 'painter:gpt-image-2'
+  for (const count of [2, 1]) {
+    answers.set('painter', events(...Array.from({ length: count }, () => completed)))
+    const reply = await (await draw(gateway, { model, stream: true, n: 2 })).text()
+    t.equal(reply.match(/^event: image_generation\.completed$/gm)?.length, count)
+    const row = (await rowsOf(gateway)).at(-1)
+    t.match(row, { outcome: 'ok', source: 'reported', units: `image=${count} output_image=${count}000` })
+    t.equal(row?.costNanoUsd, count * 30_050_000)
+  }
+})
+
 void t.test('a budget reserves the dearest picture before anything is sent', async (t) => {
   const gateway = await start(t, 'limits:\n  - { scope: account, usd_total: 0.5 }\n')
   answers.set('painter', json({ created: 1, data: [{ url: 'https://example.com/1.png' }] }))

@@ -7,7 +7,7 @@
 import { arrayOf, isObject, numberOf, stringOf, type JsonObject } from '../../base/json.js'
 import type { MediaEvent, MediaReader } from '../chat/media-event.js'
 import { drawTaskOf, madeAs, type DrawTask, type TaskResult } from '../chat/task.js'
-import type { Usage } from '../chat/usage.js'
+import { addUsage, type Usage } from '../chat/usage.js'
 import type { TaskForm } from '../dialect.js'
 import { errorIn } from '../wire/error-text.js'
 import { withFields } from '../wire/media/form-fields.js'
@@ -76,10 +76,15 @@ function usageOf(body: JsonObject, task: DrawTask, count: number): Usage {
   return { ...allOfKind(counted, 'outputImage'), units: { image: count }, pictures: made }
 }
 
-/** Reads `….partial_image` and `….completed`, which is the end. */
+/**
+ * Reads `….partial_image` and `….completed`, of which each picture has one. The last one is the end, or the
+ * end of the body after fewer.
+ */
 class PictureReader implements MediaReader {
   readonly model = null
   private readonly task: DrawTask
+  private completed = 0
+  private usage: Usage = {}
 
   constructor(task: DrawTask) {
     this.task = task
@@ -89,17 +94,20 @@ class PictureReader implements MediaReader {
     const type = stringOf(body['type']) ?? ''
     if (type.endsWith('.partial_image')) return [{ type: 'message', body }]
     if (type.endsWith('.completed')) {
-      const usage = usageOf(body, this.task, 1)
-      return [
-        { type: 'message', body },
-        { type: 'done', usage },
-      ]
+      this.completed += 1
+      this.usage = addUsage(this.usage, usageOf(body, this.task, 1))
+      const isLast = this.completed === this.task.count
+      return [{ type: 'message', body }, ...(isLast ? this.done() : [])]
     }
     const error = errorIn(body)
     return error === null ? [] : [{ type: 'error', error: decodeErrorPayload(error) }]
   }
 
   end(): readonly MediaEvent[] {
-    return []
+    return this.completed > 0 ? this.done() : []
+  }
+
+  private done(): readonly MediaEvent[] {
+    return [{ type: 'done', usage: this.usage }]
   }
 }
