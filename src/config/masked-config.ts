@@ -98,6 +98,7 @@ export function shownConfig(config: Config): JsonObject {
 function shownFiles({ folder, keepMs, upstreams, ...files }: FilesConfig): JsonObject {
   return {
     ...{ ...snakeKeys(files), to: folder ?? 'store', keep_days: keepMs / 86_400_000 },
+    upstream: upstreams.openai,
     ...{ upstream_anthropic: upstreams.anthropic, upstream_gemini: upstreams.gemini },
   }
 }

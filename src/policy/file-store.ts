@@ -345,6 +345,12 @@ export class FileWriter {
     return file
   }
 
+  /** What was written, which only the gateway can read: no client sees the file before its end. */
+  async unfinished(): Promise<StoredFile> {
+    await this.flush()
+    return this.partial
+  }
+
   /** Removes what was written. */
   abort(): Promise<void> {
     this.waitingBytes = 0

@@ -53,7 +53,7 @@ const MIB = 1_048_576
 /** Room for the few lines of a rehearsal. */
 const FILES = {
   ...{ maxBytes: MIB, maxBytesPerAccount: 64 * MIB, maxBytesTotal: 64 * MIB, maxLineBytes: MIB },
-  ...{ keepMs: DAY_MS, upstreams: { anthropic: null, gemini: null } },
+  ...{ keepMs: DAY_MS, upstreams: { openai: null, anthropic: null, gemini: null } },
 }
 
 /** Starts on a free loopback port. Rejects as `openDataPlane` does. */

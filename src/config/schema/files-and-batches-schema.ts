@@ -35,6 +35,11 @@ export const filesSchema = z
       .max(3_650)
       .default(30)
       .describe('How long a file and a batch are kept, in days; may be a fraction.'),
+    upstream: name
+      .optional()
+      .describe(
+        "The upstream that keeps files of `POST /v1/files` with other purposes than `batch`: one with OpenAI's API (`dialect: openai`), of no cloud. Default: they are refused.",
+      ),
     upstream_anthropic: name
       .optional()
       .describe(
@@ -91,7 +96,12 @@ export interface FilesConfig {
   readonly maxLineBytes: number
   readonly keepMs: number
   /** The upstreams that have the files of these vendors' clients; null: none, or it is not clear which. */
-  readonly upstreams: { readonly anthropic: string | null; readonly gemini: string | null }
+  readonly upstreams: {
+    /** Files of other purposes than `batch`. */
+    readonly openai: string | null
+    readonly anthropic: string | null
+    readonly gemini: string | null
+  }
 }
 
 /** How batches run. */
@@ -114,13 +124,18 @@ interface FileUpstream {
 type FileUpstreams = Readonly<Record<string, FileUpstream>>
 
 /** The settings that name an upstream, by its dialect. */
-const NAMED = { anthropic: 'upstream_anthropic', gemini: 'upstream_gemini' } as const
+const NAMED = {
+  openai: 'upstream',
+  anthropic: 'upstream_anthropic',
+  gemini: 'upstream_gemini',
+} as const
 
 /** Claude and Gemini on clouds have no files. */
 function hasFilesOf(dialect: keyof typeof NAMED, upstream: FileUpstream | undefined): boolean {
   const { preset, platform } = upstream ?? {}
   const own = upstream?.dialect ?? (preset === undefined ? undefined : PRESETS[preset].dialect)
-  return own === dialect && (platform ?? null) === null
+  const isOwn = dialect === 'openai' ? own?.startsWith('openai') === true : own === dialect
+  return isOwn && (platform ?? null) === null
 }
 
 /** Reports what is wrong with the settings. */
@@ -134,7 +149,7 @@ export function checkFiles(
     if (Object.hasOwn(upstreams, upstream)) continue
     report(['batches', 'queue', 'upstreams', upstream], 'is not an upstream of this file')
   }
-  for (const dialect of ['anthropic', 'gemini'] as const) {
+  for (const dialect of ['openai', 'anthropic', 'gemini'] as const) {
     const named = files?.[NAMED[dialect]]
     if (named === undefined || hasFilesOf(dialect, upstreams[named])) continue
     const message = `must be an upstream of this file with "dialect: ${dialect}" and of no cloud`
@@ -159,7 +174,10 @@ export function filesOf(
     maxBytesTotal: files.max_bytes_total,
     maxLineBytes: files.max_line_bytes,
     keepMs: files.keep_days * DAY_MS,
-    upstreams: { anthropic: upstreamOf('anthropic'), gemini: upstreamOf('gemini') },
+    upstreams: {
+      openai: files.upstream ?? null,
+      ...{ anthropic: upstreamOf('anthropic'), gemini: upstreamOf('gemini') },
+    },
   }
 
   function upstreamOf(dialect: keyof typeof NAMED): string | null {

@@ -32,6 +32,7 @@ import { finisherOf, runAtVendor, type FinishLine } from './run-at-vendor.js'
 import { mayRun, runQueue, Slots, type QueueRun, type RunLine } from './run-queue.js'
 import { serveBatches } from './serve-batches.js'
 import { serveFiles } from './serve-files.js'
+import { UpstreamFiles } from './upstream-files.js'
 
 /** What files and batches use. */
 interface BatchesOptions extends Pick<CreateServices, 'limiter' | 'ledgerWriter' | 'values'> {
@@ -109,7 +110,11 @@ export class Batches {
     const files = this.files()
     if (files === null) return Promise.reject(new GatewayError('untranslatable', FILES_OFF))
     if (operation === 'files') {
-      return serveFiles(x, named, { identity: creator.identity, files, isGoogle: dialect === 'gemini' })
+      const { openai } = files.settings.upstreams
+      const target = openai === null ? null : x.generation.nativeTarget(openai)
+      const others = target === null ? null : new UpstreamFiles(target, this.options.lines.objects)
+      const isGoogle = dialect === 'gemini'
+      return serveFiles(x, named, { identity: creator.identity, files, others, isGoogle })
     }
     const services = { ...this.services(files), wake: () => this.wake() }
     return serveBatches(x, { dialect, named }, creator, services)

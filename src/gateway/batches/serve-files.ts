@@ -1,5 +1,5 @@
 /** Serves `/v1/files`: clients upload the lines of batches, and read, list and delete files. */
-import type { JsonObject } from '../../base/json.js'
+import { numberOf, stringOf, type JsonObject } from '../../base/json.js'
 import { Pacer } from '../../base/pacer.js'
 import type { Identity } from '../../accounts/account.js'
 import { GatewayError, malformed } from '../../errors.js'
@@ -13,6 +13,7 @@ import type { FileStore, FileWriter, StoredFile } from '../../policy/file-store.
 import { chunksOf } from './body-chunks.js'
 import { pageOf, queryOf } from './object-page.js'
 import { sendBytes } from './send-bytes.js'
+import type { UpstreamFiles } from './upstream-files.js'
 
 /** The error of an id that the account may not use; the same for ids of others and unknown ids. */
 export function unknownId(what: 'file' | 'batch', id: string, param: string): GatewayError {
@@ -24,33 +25,57 @@ export function unknownId(what: 'file' | 'batch', id: string, param: string): Ga
   )
 }
 
+/** What files are served with. */
+interface Served {
+  readonly identity: Identity
+  readonly files: FileStore
+  /** Files of other purposes than `batch`; null: they are refused. */
+  readonly others: UpstreamFiles | null
+}
+
 /** Answers a request to `/v1/files`. Rejects with `GatewayError`. */
 export async function serveFiles(
   x: Exchange,
   id: string | null,
-  {
-    identity,
-    files,
-    isGoogle,
-  }: { readonly identity: Identity; readonly files: FileStore; readonly isGoogle: boolean },
+  { identity, files, others, isGoogle }: Served & { readonly isGoogle: boolean },
 ): Promise<Delivery> {
   const { accountId } = identity
   if (id === null) {
-    if (x.req.method === 'POST')
-      return sendObject(x, JSON.stringify(shownFile(await upload(x, identity, files))))
-    return sendObject(x, JSON.stringify(await listed(x, accountId, files)))
+    const served = { identity, files, others }
+    const reply = x.req.method === 'POST' ? await upload(x, served) : await listed(x, served)
+    return sendObject(x, JSON.stringify(reply))
   }
   const file = await files.find(accountId, id)
-  if (file === null || file.purpose === 'work' || file.isPartial) throw unknownId('file', id, 'file_id')
+  const isHere = file !== null && file.purpose !== 'work' && !file.isPartial
+  if (!isHere && others !== null && !isGoogle) return sendOther(x, id, { accountId, others })
+  if (!isHere) throw unknownId('file', id, 'file_id')
   if (x.req.method === 'DELETE') {
     await files.remove(file)
     return sendObject(x, JSON.stringify(isGoogle ? {} : { id, object: 'file', deleted: true }))
   }
-  if (/(?:\/content|:download)$/.test(x.path)) {
+  if (CONTENT.test(x.path)) {
     const chunks = files.read(file)
     return sendBytes(x, { type: 'application/octet-stream', bytes: file.bytes, chunks })
   }
   return sendObject(x, JSON.stringify(isGoogle ? googleFile(file) : shownFile(file)))
+}
+
+/** Paths of the bytes of a file. */
+const CONTENT = /(?:\/content|:download)$/
+
+/** Answers a request for a file at the upstream. */
+async function sendOther(
+  x: Exchange,
+  id: string,
+  { accountId, others }: { readonly accountId: string; readonly others: UpstreamFiles },
+): Promise<Delivery> {
+  if (CONTENT.test(x.path)) {
+    const chunks = await others.content(accountId, id)
+    return sendBytes(x, { type: 'application/octet-stream', chunks })
+  }
+  const isRemoved = x.req.method === 'DELETE'
+  const reply = isRemoved ? await others.remove(accountId, id) : await others.read(accountId, id)
+  return sendObject(x, JSON.stringify(reply))
 }
 
 /** The file as the Gemini API shows one (SDK `@google/genai` 3.3.0: files). */
@@ -72,17 +97,31 @@ function shownFile({ id, name, purpose, bytes, createdAtMs, expiresAtMs }: Store
   }
 }
 
-async function listed(x: Exchange, accountId: string, files: FileStore): Promise<JsonObject> {
+/** The files of both places, newest first. */
+async function listed(x: Exchange, { identity, files, others }: Served): Promise<JsonObject> {
+  const { accountId } = identity
   const query = queryOf(x)
   const purpose = query.get('purpose')
-  const own = (await files.list(accountId)).filter((file) => purpose === null || file.purpose === purpose)
+  const here = (await files.list(accountId)).map(shownFile)
+  const isHere = others === null || purpose === 'batch' || purpose === 'batch_output'
+  const all = isHere ? here : [...here, ...(await others.list(accountId))].sort(byAge)
+  const own = all
+    .filter((file) => purpose === null || file['purpose'] === purpose)
+    .map((file) => ({ id: stringOf(file['id']) ?? '', file }))
   if (query.get('order') === 'asc') own.reverse()
   const { items, around } = pageOf(own, query, { maxLimit: 10_000, usualLimit: 10_000 })
-  return around(items.map(shownFile))
+  return around(items.map(({ file }) => file))
 }
 
-/** Reads the form while it arrives. The purpose may come after the file. */
-async function upload(x: Exchange, identity: Identity, files: FileStore): Promise<StoredFile> {
+function byAge(one: JsonObject, other: JsonObject): number {
+  return (numberOf(other['created_at']) ?? 0) - (numberOf(one['created_at']) ?? 0)
+}
+
+/**
+ * Reads the form while it arrives. The purpose may come after the file, so that a file for an upstream is
+ * kept until its end, too.
+ */
+async function upload(x: Exchange, { identity, files, others }: Served): Promise<JsonObject> {
   const { req } = x
   const boundary = boundaryIn(headerOf(req, 'content-type') ?? '')
   if (boundary === null || codingOf(req) !== null) {
@@ -94,7 +133,7 @@ async function upload(x: Exchange, identity: Identity, files: FileStore): Promis
   if (length > maxBytes + MAX_FORM_BYTES) {
     throw new GatewayError('body_too_large', `A file must not be larger than ${maxBytes} bytes.`)
   }
-  const form = new UploadForm(maxLineBytes)
+  const form = new UploadForm(maxLineBytes, others !== null)
   const parser = new FormParser(boundary, form)
   let writer: FileWriter | null = null
   try {
@@ -113,9 +152,15 @@ async function upload(x: Exchange, identity: Identity, files: FileStore): Promis
     x.cancellation.check()
     const refusal = guardTrailers(req)
     if (refusal !== null) throw new GatewayError(refusal.kind, refusal.message)
-    form.check(keepMs)
-    if (writer === null) throw malformed('file is required', 'file')
-    return await writer.end(form.expiresInMs())
+    const isForUpstream = form.check(keepMs)
+    if (writer === null || form.head === null) throw malformed('file is required', 'file')
+    if (!isForUpstream || others === null) return shownFile(await writer.end(form.expiresInMs()))
+    const written = await writer.unfinished()
+    const { name } = written
+    const sent = { name, type: form.head.type, fields: form.fields, chunks: files.read(written) }
+    const object = await others.upload(identity, sent)
+    await writer.abort()
+    return object
   } catch (error) {
     await writer?.abort().catch(() => undefined)
     throw error
@@ -128,14 +173,19 @@ const MAX_FORM_BYTES = 65_536
 /** The fields and the file of an upload. */
 class UploadForm implements FormSink {
   head: PartHead | null = null
-  private readonly fields = new Map<string, string>()
+  readonly fields = new Map<string, string>()
   private chunks: Buffer[] = []
   private readonly maxLineBytes: number
+  private readonly takesOthers: boolean
+  /** Of a file of an unknown purpose. */
+  private longLine: GatewayError | null = null
   private line = 1
   private lineBytes = 0
 
-  constructor(maxLineBytes: number) {
+  /** `takesOthers`: files of other purposes, which have no lines, are not refused. */
+  constructor(maxLineBytes: number, takesOthers: boolean) {
     this.maxLineBytes = maxLineBytes
+    this.takesOthers = takesOthers
   }
 
   field({ name, value }: { readonly name: string; readonly value: string }): void {
@@ -151,11 +201,18 @@ class UploadForm implements FormSink {
 
   fileBytes(bytes: Buffer): void {
     this.chunks.push(bytes)
+    if (this.longLine !== null || (this.takesOthers && this.isOther)) return
     for (let begin = 0; begin < bytes.length;) {
       const end = bytes.indexOf(0x0a, begin)
       this.lineBytes += (end === -1 ? bytes.length : end) - begin
       if (this.lineBytes > this.maxLineBytes) {
-        throw malformed(`Line ${this.line}: must not be longer than ${this.maxLineBytes} bytes`, 'file')
+        const error = malformed(
+          `Line ${this.line}: must not be longer than ${this.maxLineBytes} bytes`,
+          'file',
+        )
+        if (!this.takesOthers || this.fields.has('purpose')) throw error
+        this.longLine = error
+        return
       }
       if (end === -1) return
       this.line += 1
@@ -175,20 +232,30 @@ class UploadForm implements FormSink {
     return chunks
   }
 
-  /** Throws `malformed_request`, and `untranslatable` for files of another purpose. */
-  check(keepMs: number): void {
+  private get isOther(): boolean {
+    const purpose = this.fields.get('purpose')
+    return purpose !== undefined && purpose !== 'batch'
+  }
+
+  /**
+   * Whether the file is of another purpose, for an upstream. Throws `malformed_request`, and `untranslatable`
+   * if there is none.
+   */
+  check(keepMs: number): boolean {
     const purpose = this.fields.get('purpose')
     if (purpose === undefined) throw malformed('purpose is required', 'purpose')
+    if (purpose !== 'batch' && this.takesOthers) return true
     if (purpose !== 'batch') {
-      const message = `Only files with the purpose "batch" are kept; use native access for others: POST /native/{upstream}/v1/files, if "native" of the upstream allows it.`
+      const message = `Only files with the purpose "batch" are kept: set files.upstream in the configuration for others, or use native access: POST /native/{upstream}/v1/files, if "native" of the upstream allows it.`
       throw new GatewayError('untranslatable', message, { param: 'purpose' })
     }
+    if (this.longLine !== null) throw this.longLine
     const ms = this.expiresInMs()
-    if (ms === null) return
+    if (ms === null) return false
     const anchor = this.fields.get('expires_after[anchor]')
     if (anchor !== 'created_at')
       throw malformed('expires_after.anchor must be created_at', 'expires_after.anchor')
-    if (Number.isInteger(ms) && ms >= 3_600_000 && ms <= Math.max(keepMs, 3_600_000)) return
+    if (Number.isInteger(ms) && ms >= 3_600_000 && ms <= Math.max(keepMs, 3_600_000)) return false
     const most = Math.floor(Math.max(keepMs, 3_600_000) / 1000)
     const message = `expires_after.seconds must be a whole number from 3600 to ${most} (files.keep_days)`
     throw malformed(message, 'expires_after.seconds')

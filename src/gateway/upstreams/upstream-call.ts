@@ -12,7 +12,7 @@ export interface UpstreamRequest {
   /** A body that is read while it is sent, instead; its request cannot be repeated. */
   readonly stream?: Readable
   /** Default: `POST`. */
-  readonly method?: 'GET' | 'POST'
+  readonly method?: 'GET' | 'POST' | 'DELETE'
   /** It must not be sent on a connection that served another request. */
   readonly onFreshConnection?: boolean
 }

@@ -151,7 +151,7 @@ for (const { store: kind } of ofToday(PLACES, PLACES.length)) {
     const store = await openStore(url)
     t.teardown(() => store.close())
     const folder = join(place, 'files')
-    const upstreams = { anthropic: null, gemini: null }
+    const upstreams = { openai: null, anthropic: null, gemini: null }
     const settings = {
       upstreams,
       maxBytes: 1e6,

@@ -11,7 +11,7 @@ import { startRedis } from '../../helpers/redis.js'
 
 const SETTINGS = {
   ...{ folder: null, maxBytes: 1e6, maxBytesPerAccount: 1e6, maxBytesTotal: 1e6, maxLineBytes: 1e6 },
-  ...{ keepMs: 1e6, upstreams: { anthropic: null, gemini: null } },
+  ...{ keepMs: 1e6, upstreams: { openai: null, anthropic: null, gemini: null } },
 }
 
 function batchOf(id: string): Batch {

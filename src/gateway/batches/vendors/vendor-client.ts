@@ -27,7 +27,7 @@ export class VendorError extends Error {
 
 /** A request below the upstream's address. */
 interface VendorRequest {
-  readonly method?: 'GET' | 'POST'
+  readonly method?: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   /** Before the upstream's own path, such as `/upload`. */
   readonly above?: string
