@@ -35,6 +35,8 @@ function answer(path: string, res: ServerResponse): void {
   const replies: Readonly<Record<string, unknown>> = {
     generations: { created: 7, data: Array.from({ length: pictures }, () => ({ b64_json: 'AAAA' })) },
     transcriptions: { text: 'Hi.', usage: { type: 'duration', seconds: 2.5 } },
+    edits: { created: 7, data: [{ b64_json: 'AAAA' }] },
+    translations: { text: 'Hi.', usage: { type: 'duration', seconds: 2.5 } },
     rerank: { results: [{ index: 0, relevance_score: 1 }], meta: { billed_units: { search_units: 1 } } },
     completions: {
       id: 'c',
@@ -62,6 +64,22 @@ const RACED = {
     usd: 0.001,
     ask: (gateway: TestGateway) =>
       post(gateway, '/v1/audio/speech', { model: 'bv', voice: 'alloy', input: 'ten chars.' }),
+  },
+  be: {
+    price: 'per_image: 0.04',
+    usd: 0.4,
+    ask: (gateway: TestGateway) => {
+      const form = new FormData()
+      form.set('image', new File(['picture'], 'a.png', { type: 'image/png' }))
+      form.set('prompt', 'a hat')
+      form.set('model', 'be')
+      return post(gateway, '/v1/images/edits', form)
+    },
+  },
+  bt: {
+    price: 'per_second_audio: 0.0001',
+    usd: 0.0025,
+    ask: (gateway: TestGateway) => transcribe(gateway, 2.5, 'bt', 'translations'),
   },
   br: {
     price: 'per_search: 0.002',
@@ -148,11 +166,16 @@ function wav(seconds: number): File {
   return new File([head, Buffer.alloc(data)], 'a.wav', { type: 'audio/wav' })
 }
 
-function transcribe(gateway: TestGateway, seconds: number, model = 'w'): Promise<Reply> {
+function transcribe(
+  gateway: TestGateway,
+  seconds: number,
+  model = 'w',
+  endpoint = 'transcriptions',
+): Promise<Reply> {
   const form = new FormData()
   form.set('file', wav(seconds))
   form.set('model', model)
-  return post(gateway, '/v1/audio/transcriptions', form)
+  return post(gateway, `/v1/audio/${endpoint}`, form)
 }
 
 for (const engine of ['sqlite', 'redis'] as const) {
