@@ -8,7 +8,7 @@ import type { Store } from '../store/store.js'
 import { roleOf, type Account, type Member } from './account.js'
 import { gatewayRoleOf, isRaised, isUnproven, takesEffect } from './address-proof.js'
 import { grants, tokenState } from './admin-tokens.js'
-import { endLogins } from './logins/login-records.js'
+import { LOGIN_KINDS } from './logins/login-records.js'
 import { isSelfMade } from './names.js'
 
 /** Who made a link, with the right that it used. */
@@ -112,6 +112,5 @@ export async function endWhatCouldNotGive(store: LinkStore, gain: Gain, nowMs: n
   if ('account' in gain && gain.before?.accepted === true) return
   const user = await store.users.byId(userId)
   if (user === null || !isUnproven(user)) return
-  for (const kind of ['session', 'device'] as const) await signInTokens.end(kind, userId, null)
-  await endLogins(signInTokens, userId)
+  await signInTokens.end(['session', 'device', ...LOGIN_KINDS], userId, null)
 }

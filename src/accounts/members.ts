@@ -9,7 +9,7 @@ import { conflictRefusal } from './changes/decide.js'
 import { invalid, noAccount } from './changes/refusal.js'
 import { randomBase62 } from './key-secret.js'
 import { endWhatCouldNotGive, type LinkStore } from './link-makers.js'
-import { endLogins } from './logins/login-records.js'
+import { LOGIN_KINDS } from './logins/login-records.js'
 import { hashPassword, newPassword } from './password.js'
 import type { Sources } from './sources.js'
 
@@ -152,8 +152,7 @@ export async function endSignIns(
   { signInTokens }: Pick<Store, 'signInTokens'>,
   userId: string,
 ): Promise<void> {
-  for (const kind of ['session', 'device', 'reset'] as const) await signInTokens.end(kind, userId, null)
-  await endLogins(signInTokens, userId)
+  await signInTokens.end(['session', 'device', 'reset', ...LOGIN_KINDS], userId, null)
 }
 
 /** An identity of an identity provider, with the address that the provider has verified. */

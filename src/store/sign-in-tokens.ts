@@ -84,8 +84,16 @@ export interface SignInTokens {
   take(kind: SignInTokenKind, id: string, nowMs: number): Promise<SignInToken | null>
   /** The valid tokens of the account and kind, in no order. */
   tokensOf(kind: SignInTokenKind, accountId: string, nowMs: number): Promise<SignInToken[]>
-  /** Removes all tokens of the account and kind except one; returns their number. */
-  end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number>
+  /**
+   * Removes all tokens of the account and these kinds except one, with audit entries about the kind of each;
+   * returns their number. Redis does so in steps of 256 tokens, the last one with the entries.
+   */
+  end(
+    kinds: SignInTokenKind | readonly SignInTokenKind[],
+    accountId: string,
+    except: string | null,
+    entriesOf?: (ended: readonly SignInTokenKind[]) => readonly AuditEntry[],
+  ): Promise<number>
   /** Removes expired tokens; returns their number. */
   sweep(nowMs: number): Promise<number>
 }

@@ -226,12 +226,10 @@ const STEPS: Readonly<Record<string, readonly (typeof TABLES)[number][]>> = {
   'members set': ['users', 'trail'],
   'POST /users': ['users', 'passes', 'trail'],
   'PUT /password': ['passes'],
-  'DELETE /sessions': ['passes', 'trail'],
-  'DELETE /users/{email}/logins': ['passes', 'trail'],
 }
 
 /** Those of them that end the session or the password that the same request has. */
-const OWN_STEPS = ['PUT /password', 'DELETE /sessions', 'DELETE /users/{email}/logins']
+const OWN_STEPS = ['PUT /password']
 
 /** Tables that changes write. */
 const TABLES = [

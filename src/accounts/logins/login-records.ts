@@ -39,13 +39,8 @@ export async function endLoginsByGroup(
   await endAccess(signInTokens, userId, new Set(ids), nowMs)
 }
 
-/** Ends all sign-ins of programs of a user, also those that are only approved; returns their number. */
-export async function endLogins(signInTokens: SignInTokens, userId: string): Promise<number> {
-  const approved = await signInTokens.end('device_code', userId, null)
-  const count = await signInTokens.end('login', userId, null)
-  await signInTokens.end('access', userId, null)
-  return approved + count
-}
+/** The kinds of tokens of sign-ins of programs, also of those that are only approved. */
+export const LOGIN_KINDS = ['device_code', 'login', 'access'] as const
 
 /** Removes the access tokens of these sign-ins. */
 export async function endAccess(

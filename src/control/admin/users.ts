@@ -5,7 +5,7 @@ import { entryOf } from '../../accounts/changes/decide.js'
 import { choiceType, FLAG, type Fields, readFields } from '../../accounts/changes/field-types.js'
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
 import { userChange } from '../../accounts/changes/audit-text.js'
-import { endLogins } from '../../accounts/logins/login-records.js'
+import { LOGIN_KINDS } from '../../accounts/logins/login-records.js'
 import { unbindUser } from '../../accounts/members.js'
 import { etagOf, unmet } from './conditional-requests.js'
 import { notFound } from '../problem-details.js'
@@ -75,10 +75,12 @@ async function endPrograms({ store, now }: AdminServices, request: AdminRequest)
   const { token, path } = request
   const user = token.accountId === null ? await store.users.byEmail(path['email'] ?? '') : null
   if (user === null) throw notFound()
-  const count = await endLogins(store.signInTokens, user.id)
-  const detail = `${user.email}: ${count}`
-  const what = { accountId: user.id, action: 'login.end', target: user.id, detail }
-  if (count > 0) await store.auditTrail.add(entryOf(now(), actorOf(request), what))
+  await store.signInTokens.end(LOGIN_KINDS, user.id, null, (ended) => {
+    const count = ended.filter((kind) => kind !== 'access').length
+    const detail = `${user.email}: ${count}`
+    const what = { accountId: user.id, action: 'login.end', target: user.id, detail }
+    return count === 0 ? [] : [entryOf(now(), actorOf(request), what)]
+  })
   return 'none'
 }
 

@@ -7,7 +7,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { roleOf, type Account, type Member, type User } from '../../accounts/account.js'
 import { isUnproven, withEffectiveRole } from '../../accounts/address-proof.js'
-import { endLogins, endLoginsByGroup } from '../../accounts/logins/login-records.js'
+import { LOGIN_KINDS, endLoginsByGroup } from '../../accounts/logins/login-records.js'
 import { GatewayError } from '../../errors.js'
 import { isObject } from '../../base/json.js'
 import type { Store } from '../../store/store.js'
@@ -161,9 +161,7 @@ export class Sessions {
 
   /** Ends all sessions of the user, except one, and all programs. */
   async endAll(userId: string, except: string | null = null): Promise<number> {
-    const count = await this.store.signInTokens.end('session', userId, except)
-    await endLogins(this.store.signInTokens, userId)
-    return count
+    return this.store.signInTokens.end(['session', ...LOGIN_KINDS], userId, except)
   }
 
   /**

@@ -24,7 +24,7 @@ import { aKey, aLogin, anAccount } from './sample-records.js'
 import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
 import { providerObjects, providerObjectsCapacity } from './provider-objects.js'
 import { denials } from './denials.js'
-import { auditedChanges } from './audited-changes.js'
+import { auditedChanges, linksAndSessions } from './audited-changes.js'
 import { dimensionValues } from './dimension-values.js'
 import { sealedRecords } from './sealed-records.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
@@ -64,6 +64,7 @@ export function storeContract(t: Test, engine: string, newUrl: NewUrl): void {
     void t.test("capacity for providers' objects", (t) => providerObjectsCapacity(t, newUrl))
     void t.test('denied identities', (t) => denials(t, newUrl))
     void t.test('audit entries of other changes', (t) => auditedChanges(t, newUrl))
+    void t.test('links and sessions of changes', (t) => linksAndSessions(t, newUrl))
     void t.test('values of dimensions', (t) => dimensionValues(t, newUrl))
     void t.test('encrypted records of requests', (t) => sealedRecords(t, newUrl))
     void t.test('killed writer', (t) => killed(t, newUrl))

@@ -2,7 +2,7 @@
 import type { Account, Member, User } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
 import { checkedEmail, createAccount } from '../../../accounts/changes/change-accounts.js'
-import { setAccepted, writeAsIfMade } from '../../../accounts/members.js'
+import { endSignIns, setAccepted, writeAsIfMade } from '../../../accounts/members.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
@@ -96,7 +96,7 @@ async function setPassword(
   request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
   { user, password, action, mayReplace, isUnproven }: PasswordChange,
 ): Promise<User | null> {
-  const { store, sessions, passwords, snapshot } = services
+  const { store, passwords, snapshot } = services
   const passwordHash = await passwords.hash(password)
   const { dashboard } = snapshot().config
   const proof = isUnproven === undefined ? {} : { unproven: isUnproven ? (true as const) : null }
@@ -110,10 +110,7 @@ async function setPassword(
     () => [ownEntry(services, request, { user, action })],
   )
   if (changed === null) return null
-  await sessions.endAll(user.id)
-  for (const kind of ['device', 'reset'] as const) {
-    await store.signInTokens.end(kind, user.id, null)
-  }
+  await endSignIns(store, user.id)
   return changed
 }
 

@@ -3,6 +3,7 @@
  * same reply after the same time, so that guesses reveal nothing.
  */
 import { comparableEmail, roleOf, type User } from '../../../accounts/account.js'
+import { LOGIN_KINDS } from '../../../accounts/logins/login-records.js'
 import { hasEntered, isUnproven } from '../../../accounts/address-proof.js'
 import { setAccepted } from '../../../accounts/members.js'
 import { isOutdated } from '../../../accounts/password.js'
@@ -57,9 +58,8 @@ export function sessionRoutes(services: Services): Route[] {
       reply: schema.doneReply,
       handle: async (request) => {
         const { user } = request.session
-        await sessions.endAll(user.id)
-        await store.signInTokens.end('device', user.id, null)
-        await store.auditTrail.add(ownEntry(services, request, { user, action: 'session.end-all' }))
+        const entry = ownEntry(services, request, { user, action: 'session.end-all' })
+        await store.signInTokens.end(['session', 'device', ...LOGIN_KINDS], user.id, null, () => [entry])
         return goodbye()
       },
     }),

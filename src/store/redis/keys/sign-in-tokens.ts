@@ -12,10 +12,11 @@ import {
   type SignInTokens,
   type SignInTokenKind,
 } from '../../sign-in-tokens.js'
+import type { AuditEntry } from '../../audit-trail.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import { SLOTS, type RedisAuditTrail } from './audit-trail.js'
 import type { RedisEngine } from '../connection/redis-engine.js'
-import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
+import { COMPARE_AND_SET, guarded, type GuardedChange, type ScriptParameters } from '../connection/script.js'
 import { parseRecord, listOf, stringsOf } from '../connection/parse-replies.js'
 
 /** Tokens that one script deletes. */
@@ -98,21 +99,34 @@ export class RedisSignInTokens implements SignInTokens {
     return found.map(({ token }) => token).filter(({ expiresAtMs }) => expiresAtMs > nowMs)
   }
 
-  async end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
+  async end(
+    kinds: SignInTokenKind | readonly SignInTokenKind[],
+    accountId: string,
+    except: string | null,
+    entriesOf: (ended: readonly SignInTokenKind[]) => readonly AuditEntry[] = () => [],
+  ): Promise<number> {
     const what = 'removing tokens'
-    const ids = (await this.idsOf(what, kind, accountId)).filter((id) => id !== except)
-    let count = 0
-    for (let from = 0; from < ids.length; from += BATCH) {
-      let left = ids.slice(from, from + BATCH)
+    const ids: string[] = []
+    for (const kind of [kinds].flat()) ids.push(...(await this.idsOf(what, kind, accountId)))
+    const ending = ids.filter((id) => id !== except)
+    const ended: SignInTokenKind[] = []
+    let isNoted = false
+    for (let from = 0; from < ending.length; from += BATCH) {
+      const isLast = from + BATCH >= ending.length
+      let left = ending.slice(from, from + BATCH)
       while (left.length > 0) {
         const found = await this.read(what, left)
-        const dropped = await this.drop(what, found)
-        count += dropped
+        const foundKinds = found.map(({ token }) => token.kind)
+        const entries = isLast && !isNoted ? entriesOf([...ended, ...foundKinds]) : []
+        const dropped = await this.drop(what, found, entries)
+        isNoted ||= isLast && dropped > 0
+        ended.push(...foundKinds.slice(0, dropped))
         // A token that was prolonged since it was read must end, too: it would survive a password reset.
         left = dropped < found.length ? found.map(({ token }) => token.id) : []
       }
     }
-    return count
+    if (!isNoted) for (const entry of entriesOf(ended)) await this.auditTrail.add(entry)
+    return ended.length
   }
 
   async sweep(nowMs: number): Promise<number> {
@@ -174,17 +188,15 @@ export class RedisSignInTokens implements SignInTokens {
         ...replaces.flatMap(removalOf),
       ],
     })
-    const made =
-      auditEntries.length === 0
-        ? await this.engine.changes.runDurably(what, COMPARE_AND_SET, change)
-        : await this.auditTrail.runDurably(what, COMPARE_AND_SET, {
-            ...{ ...change, accountId: SLOTS.signInTokens, auditEntries },
-          })
-    return made === 1
+    return (await this.run(what, change, auditEntries)) === 1
   }
 
-  /** Deletes tokens unless they have changed; resolves with their number. */
-  private async drop(what: string, found: readonly Found[]): Promise<number> {
+  /** Deletes tokens unless they have changed, with audit entries if any is; resolves with their number. */
+  private async drop(
+    what: string,
+    found: readonly Found[],
+    auditEntries: readonly AuditEntry[] = [],
+  ): Promise<number> {
     if (found.length === 0) return 0
     const changes = found.map(({ token, text }): GuardedChange => {
       return {
@@ -197,8 +209,13 @@ export class RedisSignInTokens implements SignInTokens {
         ],
       }
     })
-    const parameters = guarded(...changes)
-    return Number(await this.engine.changes.runDurably(what, COMPARE_AND_SET, parameters))
+    return Number(await this.run(what, guarded(...changes), auditEntries))
+  }
+
+  private run(what: string, change: ScriptParameters, auditEntries: readonly AuditEntry[]): Promise<unknown> {
+    if (auditEntries.length === 0) return this.engine.changes.runDurably(what, COMPARE_AND_SET, change)
+    const audited = { keys: change.keys, args: change.args, accountId: SLOTS.signInTokens, auditEntries }
+    return this.auditTrail.runDurably(what, COMPARE_AND_SET, audited)
   }
 }
 

@@ -9,6 +9,7 @@ import type {
   SignInTokens,
   SignInTokenKind,
 } from '../../sign-in-tokens.js'
+import type { AuditEntry } from '../../audit-trail.js'
 import { readSignInToken, writeSignInToken } from '../../records/account-and-key-records.js'
 import { textIn, type Row } from '../driver.js'
 import { BATCH, inBatches, type Engine } from '../engine.js'
@@ -83,16 +84,26 @@ export class SqliteSignInTokens implements SignInTokens {
     })
   }
 
-  end(kind: SignInTokenKind, accountId: string, except: string | null): Promise<number> {
+  end(
+    kinds: SignInTokenKind | readonly SignInTokenKind[],
+    accountId: string,
+    except: string | null,
+    entriesOf: (ended: readonly SignInTokenKind[]) => readonly AuditEntry[] = () => [],
+  ): Promise<number> {
     const sql = 'DELETE FROM passes WHERE account_id = ? AND kind = ? AND id IS NOT ? RETURNING id'
-    return this.announced(
-      this.engine.writeDurably('ending sign-in tokens', () => {
-        const ended = this.engine.prepare(sql).all(accountId, kind, except)
-        for (const row of ended) this.noteEnd(kind, textIn(row, 'id'))
-        return ended.length
-      }),
-      kind,
-    )
+    const all = [kinds].flat()
+    const written = this.engine.writeDurably('ending sign-in tokens', () => {
+      const ended: SignInTokenKind[] = []
+      for (const kind of all) {
+        for (const row of this.engine.prepare(sql).all(accountId, kind, except)) {
+          this.noteEnd(kind, textIn(row, 'id'))
+          ended.push(kind)
+        }
+      }
+      this.auditTrail.addAll(entriesOf(ended))
+      return ended.length
+    })
+    return all.includes('access') ? this.notifications.announced(written) : written
   }
 
   sweep(nowMs: number): Promise<number> {
