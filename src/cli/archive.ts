@@ -6,11 +6,11 @@ import { ArchiveFailure, type ArchiveEngine } from '../store/archive/archive-eng
 import { addressOf, openArchiveEngine } from '../store/archive/open-archive-engine.js'
 import { ArchiveCopier } from '../store/archive/copier.js'
 import { changeProgress } from '../store/archive/change-progress.js'
-import { restoredNotice } from '../store/archive/find-restored.js'
+import { progressAfterRestore, restoredNotice } from '../store/archive/find-restored.js'
 import { eraseEntries } from '../store/archive/erase-entries.js'
-import { acceptTables, findingOf, inspectArchive } from '../store/archive/inspect-archive.js'
+import { acceptTables, findingOf, inspectArchive, valuesIn } from '../store/archive/inspect-archive.js'
 import { grantStatements, schemaStatements } from '../store/archive/schema-statements.js'
-import { repairEntries, verifyHours } from '../store/archive/verify.js'
+import { missingEntries, repairEntries, verifyHours } from '../store/archive/verify.js'
 import { WaitingFiles } from '../store/archive/waiting-files.js'
 import type { ArchiveConfig, Config } from '../config/config.js'
 import { loadConfig } from '../config/load-config.js'
@@ -19,6 +19,7 @@ import { hideSecrets, protectSecrets } from '../hide-secrets.js'
 import { findAccount } from '../accounts/changes/change-accounts.js'
 import { openExpectedStore } from '../store/store-identity.js'
 import { isRedisUrl } from '../store/store-address.js'
+import type { ArchiveProgress } from '../store/archive-feed.js'
 import type { Store } from '../store/store.js'
 import { configOption, declare, UsageError } from './command.js'
 import { reporting } from './exit-status.js'
@@ -229,7 +230,7 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
   const { rows, oldestAtMs } = await feed.waiting()
   const leader = await feed.leader()
   const size = finding === null ? await engine.size() : null
-  const notice = progress === null ? null : restoredNotice(progress)
+  const notice = finding === null ? await noticeOf(engine, progress) : null
   const status = {
     engine: engine.kind,
     schema,
@@ -261,6 +262,13 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
     }
   }
   return finding === null ? 0 : 1
+}
+
+/** What an operator reads about a restored archive, also before the gateway has found it out. */
+async function noticeOf(engine: ArchiveEngine, progress: ArchiveProgress | null): Promise<string | null> {
+  if (progress === null) return null
+  const restored = await progressAfterRestore(engine, await valuesIn(engine), progress, Date.now())
+  return restoredNotice(restored ?? progress)
 }
 
 function isoTime(ms: number): string {
@@ -303,9 +311,12 @@ async function runBackfill(session: ArchiveSession, { accepts, json }: BackfillF
   } finally {
     await copier.close()
   }
+  const after = await store.ledger.archive.progress()
+  const isRestored = after !== null && after.restored !== null
+  const again = isRestored ? await repairRestored(session, 'backfill', 0, Infinity) : 0
   const { rows: left } = await store.ledger.archive.waiting()
   const sums = ((await store.ledger.archive.progress())?.round ?? 0) - (first?.round ?? 0)
-  const result = { entries: copier.counts.written, sums, left }
+  const result = { entries: copier.counts.written + again, sums, left }
   if (json) terminal.out(JSON.stringify(result))
   else terminal.out(`${result.entries} entries and ${sums} transfers of sums moved, ${left} entries left`)
   return left === 0 ? 0 : 1
@@ -323,17 +334,17 @@ interface VerifyFlags {
   readonly json: boolean
 }
 
-async function runVerify({ store, engine, terminal }: ArchiveSession, flags: VerifyFlags): Promise<number> {
+async function runVerify(session: ArchiveSession, flags: VerifyFlags): Promise<number> {
+  const { store, engine, terminal } = session
   const { fromMs, toMs, repairs, json } = flags
+  const notice = await noticeOf(engine, await store.ledger.archive.progress())
+  if (notice !== null) terminal.err(`sluice: ${notice}`)
   const result = await verifyHours(store, engine, fromMs, toMs)
-  const repaired = repairs ? await repairEntries(store, engine, fromMs, toMs) : null
-  const progress = await store.ledger.archive.progress()
-  const notice = progress === null ? null : restoredNotice(progress)
-  if (notice !== null) {
-    terminal.err(`sluice: ${notice}`)
-    if (repairs) await changeProgress(store, 'sluice archive verify', (each) => ({ ...each, restored: null }))
-  }
-  if (json) terminal.out(JSON.stringify(repaired === null ? result : { ...result, repaired }))
+  let missing = 0
+  if (!repairs)
+    for await (const entries of missingEntries(store, engine, fromMs, toMs)) missing += entries.length
+  const repaired = repairs ? await repairRestored(session, 'verify', fromMs, toMs) : null
+  if (json) terminal.out(JSON.stringify({ ...result, missing, ...(repaired === null ? {} : { repaired }) }))
   else {
     for (const { start, account_id, key_id, model, of, entries, sums, ...more } of result.different) {
       const named = Object.entries(more).map(([name, value]) => `${name}=${JSON.stringify(value)}`)
@@ -342,9 +353,29 @@ async function runVerify({ store, engine, terminal }: ArchiveSession, flags: Ver
     }
     const verdict = result.different.length === 0 ? 'equal' : `${result.different.length} differences`
     terminal.out(`${result.hours} hours of ${result.accounts} accounts: ${verdict}`)
+    if (missing > 0) {
+      terminal.out(`${missing} entries of the store are not in the archive: 'sluice archive verify --repair'`)
+    }
     if (repaired !== null) terminal.out(`${repaired} entries written again`)
   }
-  return result.different.length === 0 ? 0 : 1
+  return result.different.length === 0 && missing === 0 ? 0 : 1
+}
+
+/** Writes entries again that the archive lacks; what a restored one has lost is known then. Their number. */
+async function repairRestored(
+  { store, engine, terminal }: ArchiveSession,
+  by: 'backfill' | 'verify',
+  fromMs: number,
+  toMs: number,
+): Promise<number> {
+  const count = await repairEntries(store, engine, fromMs, toMs, {
+    refused: (entry, reason) => terminal.err(`sluice: entry ${entry.requestId} was refused (${reason})`),
+  })
+  const progress = await store.ledger.archive.progress()
+  if (progress !== null && progress.restored !== null) {
+    await changeProgress(store, `sluice archive ${by}`, (each) => ({ ...each, restored: null }))
+  }
+  return count
 }
 
 interface EraseFlags {

@@ -36,6 +36,7 @@ import {
   withoutReplaced,
   type CellRow,
 } from './seal-hours.js'
+import { repairEntries } from './verify.js'
 import type { WaitingFiles } from './waiting-files.js'
 import { BatchWriter, type WrittenBatch } from './write-batch.js'
 
@@ -60,6 +61,8 @@ const MOST_READS = 10
 const MOST_LATE = 500
 const SEAL_MS = 5_000
 const BOUND_MS = 3_600_000
+/** A restored archive is looked for at least this often, and before entries leave the store. */
+const RESTORED_MS = 60_000
 /** Files that no gateway has sent for so long after the archive replies are taken for lost. */
 const LOST_MS = 24 * 3_600_000
 /** The share of the ledger's memory from which on entries wait on disk: above it, the oldest leave. */
@@ -95,6 +98,9 @@ export class ArchiveCopier {
   private readonly writer: BatchWriter
   private leasedAtMs = Number.NEGATIVE_INFINITY
   private boundAtMs = Number.NEGATIVE_INFINITY
+  private comparedAtMs = Number.NEGATIVE_INFINITY
+  /** The restored archive that has every entry of the store again. */
+  private repaired: string | null = null
   private copiedAtMs = Number.NEGATIVE_INFINITY
   private sealedAtMs = Number.NEGATIVE_INFINITY
   /** Since when every step succeeded; null after a failure. */
@@ -136,6 +142,7 @@ export class ArchiveCopier {
     if (await this.forgetLost(progress)) return true
     const copied = await this.copyBatch(progress)
     if (copied !== false) return copied
+    await this.repair(progress)
     if ((await this.sealHours(progress)) === true) return true
     return this.removeCopied(progress)
   }
@@ -146,6 +153,8 @@ export class ArchiveCopier {
    */
   async spill(): Promise<void> {
     this.healthyFromMs = null
+    // It may have been restored meanwhile.
+    this.comparedAtMs = Number.NEGATIVE_INFINITY
     const { store, files, leader, warn } = this.parts
     if (files === undefined) return
     while (await this.leads()) {
@@ -202,7 +211,11 @@ export class ArchiveCopier {
     const { store, engine } = this.parts
     const feed = store.ledger.archive
     const known = await feed.progress()
-    if (known !== null && performance.now() - this.boundAtMs < BOUND_MS) return known
+    if (known !== null && performance.now() - this.boundAtMs < BOUND_MS) {
+      if (performance.now() - this.comparedAtMs < RESTORED_MS) return known
+      const restored = await this.restored(known)
+      return restored === null ? known : restored ? feed.progress() : null
+    }
     const { findings } = await inspectArchive(engine, store.id)
     const finding = findings.find(({ kind }) => kind !== 'columns')
     if (finding !== undefined) {
@@ -219,24 +232,33 @@ export class ArchiveCopier {
     // A leader may have ended between a change in the store and its copy in the archive.
     await engine.put({ confirmed: String(progress.confirmed) }, progress.confirmed)
     await engine.put(valuesOf(progress), progress.version)
-    this.boundAtMs = performance.now()
+    this.boundAtMs = this.comparedAtMs = performance.now()
     return progress
+  }
+
+  /**
+   * Compares the archive's own table with the store: null if the archive has what it confirmed. True: it was
+   * restored, and the progress has that now; false: so it was, and another process leads.
+   */
+  private async restored(progress: ArchiveProgress): Promise<boolean | null> {
+    const { engine, store } = this.parts
+    const values = await ownValues(engine, store.id)
+    const restored = await progressAfterRestore(engine, values, progress, this.nowMs())
+    if (restored === null) this.comparedAtMs = performance.now()
+    return restored === null ? null : (await this.endRound(restored)) === true
   }
 
   /** Copies the next batch; false if there is none yet. */
   private async copyBatch(progress: ArchiveProgress): Promise<boolean | null> {
-    const { engine, store } = this.parts
+    const { engine } = this.parts
     const batch = progress.confirmed + 1
     const declared = await this.nextEntries(batch)
     if (declared === null) return false
-    const values = await ownValues(engine, store.id)
-    const restored = await progressAfterRestore(engine, values, progress, this.nowMs())
-    if (restored !== null) return this.endRound(restored)
+    const restored = await this.restored(progress)
+    if (restored !== null) return restored ? true : null
     const known = await this.withReplaced(batch, declared, progress, this.parts.leader.id)
     if (known === null) return null
-    const leads = async (): Promise<void> => {
-      if (!(await this.leads())) throw new ArchiveFailure('away', 'another process moves entries')
-    }
+    const leads = () => this.mustLead()
     const written = await this.writer.write({ number: batch, batch: declared, progress: known, leads })
     const next = { ...known, ...sumsOf(written, batch, known), confirmed: batch }
     if (!(await this.saveNext(next))) return null
@@ -396,6 +418,8 @@ export class ArchiveCopier {
     const { fromMs, toMs, confirmed } = sealing
     // Batches of these hours went to files meanwhile.
     if ((oldestOnDisk(progress) ?? toMs) < toMs) return this.endSealing(progress)
+    const restored = await this.restored(progress)
+    if (restored !== null) return restored ? true : null
     const cells = await cellsOfEntries(engine, { fromMs, toMs, batch: { upTo: confirmed } })
     const sums = await store.ledger.sums({ accountId: null, by: 'hour', fromMs, toMs: toMs - 1 })
     const rest = differenceOf(sums, cells)
@@ -488,7 +512,10 @@ export class ArchiveCopier {
     return true
   }
 
-  /** Removes entries that the archive or a file has and that are older than `hot_hours`. */
+  /**
+   * Removes entries that the archive or a file has and that are older than `hot_hours`. What the archive
+   * confirmed, it has to have now: one that was restored from an older backup may lack it.
+   */
   private async removeCopied(progress: ArchiveProgress, tells = true): Promise<boolean | null> {
     const feed = this.parts.store.ledger.archive
     const sliceMs = Math.max(LEAST_SLICE_MS, Math.min(HOUR_MS, this.hotMs / 4))
@@ -496,10 +523,29 @@ export class ArchiveCopier {
     const untilMs = Math.min(this.nowMs() - this.hotMs, oldestAtMs ?? Infinity)
     const hotFromMs = Math.floor(untilMs / sliceMs) * sliceMs
     if (hotFromMs <= progress.hotFromMs) return false
+    if (tells) {
+      const restored = await this.restored(progress)
+      if (restored !== null) return restored ? true : null
+    }
     if (!(await this.save({ ...progress, hotFromMs, version: progress.version + 1 }))) return null
     if (tells) await this.parts.engine.put(valuesOf({ ...progress, hotFromMs }), progress.version + 1)
     await feed.remove(hotFromMs - NEAR_MS)
     return false
+  }
+
+  /** A restored archive gets again what it has lost, before sums are made of it and entries leave. */
+  private async repair({ restored }: ArchiveProgress): Promise<void> {
+    const own = restored === null ? null : JSON.stringify(restored)
+    if (own === null || own === this.repaired) return
+    const { store, engine, warn } = this.parts
+    const leads = () => this.mustLead()
+    const count = await repairEntries(store, engine, 0, Infinity, { writer: this.writer, leads })
+    if (count > 0) warn(`${count} entries that the restored archive lacked were written again`)
+    this.repaired = own
+  }
+
+  private async mustLead(): Promise<void> {
+    if (!(await this.leads())) throw new ArchiveFailure('away', 'another process moves entries')
   }
 
   private get hotMs(): number {

@@ -2,16 +2,18 @@
  * Compares sums over entries with the cells that were counted when requests ended, hour by hour, and the
  * entries of the store with those of the archive.
  */
+import { randomUUID } from 'node:crypto'
 import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
 import type { JsonObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
-import type { ArchiveProgress } from '../archive-feed.js'
+import { batchOf, isErased, oldestOnDisk, type ArchiveProgress } from '../archive-feed.js'
 import type { Store } from '../store.js'
 import { Sql, type ArchiveEngine } from './archive-engine.js'
-import { DIMENSIONS, FIGURES, numberIn, rowsOfEntries, textIn } from './columns.js'
+import { DIMENSIONS, FIGURES, numberIn, textIn } from './columns.js'
 import { leftOut } from './read-entries.js'
 import { isCommitted } from './read-sums.js'
 import { dimensionsOf, figureExpressions } from './seal-hours.js'
+import { BatchWriter } from './write-batch.js'
 
 const COMPARED = ['requests', 'tokens', 'cost_nano_usd'] as const
 /** The dimensions that are named besides, if the figures differ in them alone. */
@@ -29,6 +31,15 @@ interface Difference extends JsonObject {
   of: string
   entries: string
   sums: string
+}
+
+/** What writes entries again. */
+interface RepairParts {
+  readonly writer?: BatchWriter
+  /** An entry that the archive refuses. */
+  readonly refused?: (entry: LedgerEntry, reason: string) => void
+  /** Rejects if another process leads. */
+  readonly leads?: () => Promise<void>
 }
 
 /** The result of a comparison. */
@@ -198,25 +209,57 @@ export async function repairEntries(
   engine: ArchiveEngine,
   fromMs: number,
   toMs: number,
+  by: RepairParts = {},
 ): Promise<number> {
   const progress = await ledger.archive.progress()
   if (progress === null) return 0
-  const waiting = await ledger.archive.waiting()
+  const { refused = () => undefined, leads = () => Promise.resolve() } = by
+  const config = { keepDays: Infinity }
+  const writer = by.writer ?? new BatchWriter({ storeId: id, engine, config, nowMs: Date.now, refused })
   let repaired = 0
-  const write = async (entries: readonly LedgerEntry[]): Promise<void> => {
-    const missing = await missingOf(engine, entries)
-    if (missing.length === 0) return
-    const rows = rowsOfEntries(missing, () => ({ version: 1, batch: progress.confirmed }))
-    await engine.insert('entries', rows, `${id}/r/${Date.now()}`)
-    repaired += rows.length
-  }
-  for await (const entries of ledger.export(fromMs)) {
-    // Those that wait are written by the gateway.
-    const untilMs = Math.min(toMs, waiting.oldestAtMs ?? Infinity)
-    const own = entries.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs)
-    for (let at = 0; at < own.length; at += AT_ONCE) await write(own.slice(at, at + AT_ONCE))
+  for await (const entries of missingEntries({ ledger }, engine, fromMs, toMs)) {
+    await leads()
+    if (entries.length === 0) continue
+    const batch = batchOf({ entries, corrected: new Set() })
+    const token = `${id}/r/${randomUUID()}`
+    repaired += (await writer.write({ number: progress.confirmed, batch, progress, leads, token })).rows
   }
   return repaired
+}
+
+/** Entries that the store has, that do not wait and that the archive lacks; parts may be empty. */
+export async function* missingEntries(
+  { ledger }: Pick<Store, 'ledger'>,
+  engine: ArchiveEngine,
+  fromMs: number,
+  toMs: number,
+): AsyncGenerator<readonly LedgerEntry[]> {
+  const progress = await ledger.archive.progress()
+  if (progress === null) return
+  const waiting = await ledger.archive.waiting()
+  // Those that wait, or are in files, are written by the gateway.
+  const untilMs = Math.min(toMs, waiting.oldestAtMs ?? Infinity, oldestOnDisk(progress) ?? Infinity)
+  for await (const entries of ledger.export(fromMs)) {
+    const own = entries.filter(
+      (entry) => entry.atMs >= fromMs && entry.atMs < untilMs && !isErased(entry, progress),
+    )
+    for (let at = 0; at < own.length; at += AT_ONCE) {
+      const missing = await missingOf(engine, own.slice(at, at + AT_ONCE))
+      yield missing.length === 0 ? missing : await confirmedOf(ledger, engine, missing)
+    }
+  }
+}
+
+/** Missing entries without those that arrived in the meantime. */
+async function confirmedOf(
+  { archive }: Store['ledger'],
+  engine: ArchiveEngine,
+  missing: readonly LedgerEntry[],
+): Promise<readonly LedgerEntry[]> {
+  const { entries } = await archive.unconfirmed(Math.max(...missing.map(({ atMs }) => atMs)) + 1)
+  const waiting = new Set(entries.map(({ requestId }) => requestId))
+  const confirmed = missing.filter(({ requestId }) => !waiting.has(requestId))
+  return confirmed.length === 0 ? confirmed : missingOf(engine, confirmed)
 }
 
 async function missingOf(engine: ArchiveEngine, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {

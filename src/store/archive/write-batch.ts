@@ -29,6 +29,8 @@ interface BatchParts {
   readonly progress: ArchiveProgress
   /** Rejects if another process leads. */
   readonly leads: () => Promise<void>
+  /** The server drops a repeated insert with the same token. Default: the batch's. */
+  readonly token?: string
 }
 
 /** A pass over a batch. */
@@ -72,7 +74,7 @@ export class BatchWriter {
   /** Rejects with `ArchiveFailure`; the batch may have been written in part. */
   async write(own: BatchParts): Promise<WrittenBatch> {
     const { storeId, nowMs } = this.parts
-    const token = `${storeId}/e/${own.number}`
+    const token = own.token ?? `${storeId}/e/${own.number}`
     this.dropped = new Set()
     let found = await this.pass(own, token)
     if (!(await this.isThere(own, found))) {
