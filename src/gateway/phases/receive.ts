@@ -150,7 +150,7 @@ function transformOf(
       if (refusal !== null) throw gatewayError(refusal)
       const { isAscii } = text
       held.beginParsing(intake.bytes, isAscii)
-      if (isUpload) return callOfForm(joinChunks(chunks), resolved, req.headers)
+      if (isUpload) return callOfForm(chunks, intake.bytes, { resolved, headers: req.headers })
       const query = (req.url ?? '').slice(x.path.length + 1)
       return callOf(chunks, intake.bytes, { resolved, headers: req.headers, query, isAscii })
     },
@@ -349,8 +349,18 @@ function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
-/** The call of a multipart form. */
-function callOfForm(raw: Buffer, resolved: ResolvedEndpoint, headers: IncomingHttpHeaders): Call {
+/** The call of a multipart form; that of a large one in turns, as `callOf`. */
+function callOfForm(chunks: Buffer[], bytes: number, context: FormContext): Call | Promise<Call> {
+  return bytes > LARGE_BYTES ? inTurns(formSteps(chunks, context)) : callFromForm(joinChunks(chunks), context)
+}
+
+function* formSteps(chunks: Buffer[], context: FormContext): Steps<Call> {
+  const raw = yield* joinedSteps(chunks)
+  yield
+  return callFromForm(raw, context)
+}
+
+function callFromForm(raw: Buffer, { resolved, headers }: FormContext): Call {
   const { dialect, wire, clientCodec, format } = resolved
   const { endpoint, model } = endpointOfForm(resolved)
   const sent = readForm(raw, headers['content-type'] ?? '')
@@ -385,15 +395,15 @@ export async function readAgain(call: Call, raw: Buffer): Promise<Call> {
 }
 
 function callOf(chunks: Buffer[], bytes: number, context: BodyContext): Call | Promise<Call> {
-  if (bytes > LARGE_BYTES) return callInTurns(chunks, context)
+  if (bytes > LARGE_BYTES) return inTurns(callSteps(chunks, context))
   const raw = joinChunks(chunks)
   const { isAscii = false } = context
   return callFrom(raw, parseObject(raw, { isAscii }), context)
 }
 
 /** Parses a large body in several turns of the event loop, so that other requests are served between them. */
-async function callInTurns(chunks: Buffer[], context: BodyContext): Promise<Call> {
-  const call = await bodyTurns.run(callSteps(chunks, context))
+async function inTurns(steps: Steps<Call>): Promise<Call> {
+  const call = await bodyTurns.run(steps)
   await bodyTurns.next()
   return call
 }
@@ -411,6 +421,8 @@ function* callSteps(chunks: Buffer[], context: BodyContext): Steps<Call> {
  * that looked like inline data.
  */
 const MAX_TEXT_UNITS = 8 * 1024 * 1024
+
+type FormContext = Required<Pick<BodyContext, 'resolved' | 'headers'>>
 
 /** The endpoint that a body was sent to, and the headers and the query of its request. */
 interface BodyContext {

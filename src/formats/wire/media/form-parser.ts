@@ -5,6 +5,7 @@
 import { malformed } from '../../../errors.js'
 import type { FormField } from '../../chat/upload.js'
 
+const LINE_BREAK = Buffer.from('\r\n')
 const MAX_PARTS = 64
 const MAX_HEAD_BYTES = 16 * 1024
 const MAX_FIELD_BYTES = 1024 * 1024
@@ -43,6 +44,10 @@ export class FormParser {
   private readonly delimiter: Buffer
   private state: 'preamble' | 'boundary' | 'head' | 'field' | 'file' | 'end' = 'preamble'
   private pending: Buffer
+  /** Whether nothing was written yet. */
+  private isNew = true
+  /** Bytes of the delimiter that `pending` lacks: the first boundary has no line before it. */
+  private missing = 0
   /** The line of the boundary before the current part. */
   private line: Buffer = Buffer.alloc(0)
   private head: PartHead | null = null
@@ -53,7 +58,7 @@ export class FormParser {
     this.sink = sink
     this.delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
     // The first boundary has no line before it.
-    this.pending = Buffer.from('\r\n')
+    this.pending = LINE_BREAK
   }
 
   /** Bytes that were written and not passed to the sink yet. */
@@ -64,12 +69,23 @@ export class FormParser {
   }
 
   write(chunk: Buffer): void {
-    if (this.state === 'file' && !this.mayEndIn(chunk)) {
+    if (this.isNew && this.startsWithBoundary(chunk)) {
+      // Without a copy of a form that is written whole.
+      this.pending = chunk
+      this.missing = LINE_BREAK.length
+      this.state = 'boundary'
+    } else if (this.state === 'file' && !this.mayEndIn(chunk)) {
       // Without a copy of the file.
       this.passFile(this.pending)
       this.pending = chunk
     } else this.pending = this.pending.length === 0 ? chunk : Buffer.concat([this.pending, chunk])
+    this.isNew = false
     while (this.step());
+  }
+
+  private startsWithBoundary(chunk: Buffer): boolean {
+    const boundary = this.delimiter.subarray(LINE_BREAK.length)
+    return chunk.length >= boundary.length && chunk.subarray(0, boundary.length).equals(boundary)
   }
 
   /** Whether a boundary may begin in the bytes before the chunk. */
@@ -140,11 +156,11 @@ export class FormParser {
 
   /** The boundary is followed by `--` after the last part, else by blanks and the end of the line. */
   private readBoundary(): boolean {
-    const { length } = this.delimiter
+    const length = this.delimiter.length - this.missing
     if (this.pending.length < length + 2) return false
     if (this.pending.toString('latin1', length, length + 2) === '--') {
       this.state = 'end'
-      this.sink.rest(this.taken(length + 2))
+      this.sink.rest(this.takenLine(length + 2))
       return true
     }
     const end = this.pending.indexOf('\r\n', length)
@@ -155,7 +171,7 @@ export class FormParser {
     if (end === -1) return false
     this.parts += 1
     if (this.parts > MAX_PARTS) throw malformed(`The form must have at most ${MAX_PARTS} parts.`)
-    this.line = this.taken(end)
+    this.line = this.takenLine(end)
     this.state = 'head'
     return true
   }
@@ -172,6 +188,14 @@ export class FormParser {
     this.state = head.fileName === null ? 'field' : 'file'
     if (head.fileName !== null) this.sink.beginFile(head)
     return true
+  }
+
+  /** The line of a boundary with the line break before it. */
+  private takenLine(bytes: number): Buffer {
+    const line = this.taken(bytes)
+    const { missing } = this
+    this.missing = 0
+    return missing === 0 ? line : Buffer.concat([LINE_BREAK, line])
   }
 
   private taken(bytes: number): Buffer {
