@@ -227,6 +227,14 @@ void t.test('from the first start to a revoked key', { skip: half(1) }, async (t
   const { secret, curl } = await createKey(page, 'laptop')
   t.match(secret, SECRET)
   t.match(curl, secret, 'the line to paste has the key')
+  await page.getByRole('tab', { name: '.env' }).click()
+  const env = await page.getByRole('tabpanel', { name: '.env', exact: true }).locator('code').innerText()
+  const variables = env.split('\n').map((line) => line.split('='))
+  t.same(
+    variables.filter(([name = '']) => name.endsWith('_API_KEY')),
+    ['OPENAI', 'ANTHROPIC', 'GEMINI'].map((vendor) => [`${vendor}_API_KEY`, secret]),
+  )
+  t.match(env, /^OPENAI_BASE_URL=http:.*\/v1$/m)
   await page.keyboard.press('Escape')
   t.ok(await page.getByText('You will not see it again').isVisible(), 'one way out alone')
   await inOrder(t, watched, 'the secret')

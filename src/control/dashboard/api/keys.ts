@@ -152,7 +152,8 @@ async function detail(services: Services, request: SignedInRequest<unknown, unde
 }
 
 /** The clients that the page shows, by their words of `sluice connect`. */
-const SHOWN_CLIENTS = ['openai', 'anthropic', 'google', 'claude-code', 'codex', 'gemini-cli', 'opencode']
+const SDKS = ['openai', 'anthropic', 'google']
+const SHOWN_CLIENTS = [...SDKS, 'claude-code', 'codex', 'gemini-cli', 'opencode']
 
 async function clients(
   services: Services,
@@ -165,12 +166,19 @@ async function clients(
   const known = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
   const ids = [...new Set([...named, ...known.filter(isAllowed)])]
   const hasBudget = limitsMoney(key.limits ?? {})
+  const shown = CLIENTS.filter(({ name }) => SHOWN_CLIENTS.includes(name)).map((client) => {
+    const models = conversing(client, ids, catalogue) ?? exampleModels(client, catalogue)
+    const target = { url: request.query.url, keyEnv: KEY_ENV, models, hasBudget }
+    return { client, target }
+  })
+  const sdks = shown.filter(({ client }) => SDKS.includes(client.name))
   const json: schema.KeyClientsReply = {
-    clients: CLIENTS.filter(({ name }) => SHOWN_CLIENTS.includes(name)).map((client) => {
-      const models = conversing(client, ids, catalogue) ?? exampleModels(client, catalogue)
-      const target = { url: request.query.url, keyEnv: KEY_ENV, models, hasBudget }
+    clients: shown.map(({ client, target }) => {
       return { name: client.name, title: client.title, text: clientText(client, target) }
     }),
+    env: Object.fromEntries(
+      sdks.flatMap(({ client, target }) => Object.entries(client.settings(target).env)),
+    ),
   }
   return { status: 200, json }
 }

@@ -156,6 +156,8 @@ export const keyClientsQuery = z.strictObject({
 })
 export const keyClientsReply = z.strictObject({
   clients: z.array(z.strictObject({ name: z.string(), title: z.string(), text: z.string() })),
+  /** The variables of the SDKs; the value of the key is `${SLUICE_KEY}`. */
+  env: z.record(z.string(), z.string()),
 })
 
 /** `DELETE /keys/{id}`. */

@@ -282,6 +282,10 @@ function Secret({ made: { key, secret }, note, onClose }: SecretProps) {
     name: title,
     content: <CodeBlock what={title} code={`export ${KEY_ENV}='${secret}'\n\n${text}`} />,
   }))
+  const env = Object.entries(data?.env ?? {}).map(
+    ([name, value]) => `${name}=${value.replace(`\${${KEY_ENV}}`, secret)}`,
+  )
+  if (env.length > 0) tabs.unshift({ name: '.env', content: <CodeBlock what=".env" code={env.join('\n')} /> })
   return (
     <Dialog
       title={`Key ${key.name}`}
