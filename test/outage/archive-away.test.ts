@@ -91,7 +91,7 @@ const OUTAGES: readonly Outage[] = [
     reports: /belong to another store/,
     begin: ({ engine }) => engine.run("UPDATE sluice_archive SET value = value || 'x' WHERE name = 'store'"),
     end: ({ engine }) =>
-      engine.run("UPDATE sluice_archive SET value = trim('x' FROM value) WHERE name = 'store'"),
+      engine.run("UPDATE sluice_archive SET value = left(value, length(value) - 1) WHERE name = 'store'"),
   },
   {
     name: 'with a refused user',
