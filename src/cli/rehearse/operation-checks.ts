@@ -10,6 +10,7 @@ import {
   type JsonValue,
 } from '../../base/json.js'
 import { TASK_NAMES } from '../../formats/chat/operations.js'
+import { wavOf } from '../../formats/wire/media/sound.js'
 import { PASSED, PICTURE, type CheckOutcome } from './checks.js'
 import { type Answer, type FormFields, type FormFile, type OperationClient } from './operation-client.js'
 import { NO_SUCH_MODEL, WITH_WRONG_KEY } from './rehearsal-gateway.js'
@@ -35,21 +36,7 @@ const RATE = 8_000
 
 /** Two seconds of silence: 8 kHz, 16 bits, mono. */
 function silence(): FormFile {
-  const data = Buffer.alloc(2 * 2 * RATE)
-  const head = Buffer.alloc(44)
-  head.write('RIFF', 0, 'latin1')
-  head.writeUInt32LE(36 + data.length, 4)
-  head.write('WAVEfmt ', 8, 'latin1')
-  head.writeUInt32LE(16, 16)
-  head.writeUInt16LE(1, 20)
-  head.writeUInt16LE(1, 22)
-  head.writeUInt32LE(RATE, 24)
-  head.writeUInt32LE(2 * RATE, 28)
-  head.writeUInt16LE(2, 32)
-  head.writeUInt16LE(16, 34)
-  head.write('data', 36, 'latin1')
-  head.writeUInt32LE(data.length, 40)
-  return { name: 'a.wav', type: 'audio/wav', bytes: Buffer.concat([head, data]) }
+  return { name: 'a.wav', type: 'audio/wav', bytes: wavOf(Buffer.alloc(2 * 2 * RATE), RATE) }
 }
 
 const rank: Ask = (client, more = {}) =>

@@ -10,6 +10,7 @@ import { arrayOf, isObject, stringOf, type JsonObject } from '../../base/json.js
 import type { Identity } from '../../accounts/account.js'
 import { isConfigured } from '../../config/config.js'
 import { gatewayError, GatewayError } from '../../errors.js'
+import { formChunks, formType } from '../../formats/wire/media/form-data.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
 import type { Target } from '../generation.js'
 import { transportError } from '../transport-errors.js'
@@ -49,10 +50,11 @@ export class UpstreamFiles {
   /** Uploads the file; the vendor's object. */
   async upload({ accountId, keyId }: Identity, file: SentFile): Promise<JsonObject> {
     const boundary = `sluice-${randomUUID()}`
+    const fields = Array.from(file.fields, ([name, value]) => ({ name, value }))
     const object = await asked(
       this.client.object({
-        ...{ method: 'POST', path: '/files', stream: Readable.from(formOf(file, boundary)) },
-        headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+        ...{ method: 'POST', path: '/files', stream: Readable.from(formChunks(boundary, fields, file)) },
+        headers: { 'content-type': formType(boundary) },
       }),
     )
     const id = stringOf(object['id'])
@@ -116,18 +118,4 @@ async function asked<Reply>(reply: Promise<Reply>): Promise<Reply> {
     if (status === 429) throw new GatewayError('upstream_busy', message)
     throw new GatewayError(status < 500 ? 'upstream_rejected' : 'upstream_failed', message)
   }
-}
-
-async function* formOf({ name, type, fields, chunks }: SentFile, boundary: string): AsyncIterable<Buffer> {
-  const part = (head: string): string => `--${boundary}\r\ncontent-disposition: form-data; ${head}\r\n\r\n`
-  for (const [field, value] of fields) yield Buffer.from(`${part(`name="${escaped(field)}"`)}${value}\r\n`)
-  const media = type === '' ? 'application/octet-stream' : type
-  yield Buffer.from(part(`name="file"; filename="${escaped(name)}"\r\ncontent-type: ${media}`))
-  yield* chunks
-  yield Buffer.from(`\r\n--${boundary}--\r\n`)
-}
-
-/** As browsers write names in forms. */
-function escaped(name: string): string {
-  return name.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
 }

@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import { arrayOf, numberOf, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { stringifyExact } from '../../../formats/wire/json/exact-numbers.js'
+import { formChunks, formType } from '../../../formats/wire/media/form-data.js'
 import {
   mayBe,
   type VendorBatch,
@@ -68,22 +69,19 @@ export function openaiBatches(client: VendorClient): VendorBatches {
 
 /** Uploads the lines; the id of the file. `members` of each line come before its body. */
 export async function uploaded(client: VendorClient, batch: VendorBatch, members: string): Promise<string> {
+  const sent = { name: `${batch.id}.jsonl`, type: 'application/jsonl', chunks: linesOf(batch, members) }
+  const form = formChunks(BOUNDARY, [{ name: 'purpose', value: 'batch' }], sent)
   const file = await client.object({
-    ...{ method: 'POST', path: '/files', stream: Readable.from(formOf(batch, members)) },
-    headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
+    ...{ method: 'POST', path: '/files', stream: Readable.from(form) },
+    headers: { 'content-type': formType(BOUNDARY) },
   })
   return stringOf(file['id']) ?? ''
 }
 
-async function* formOf({ id, lines }: VendorBatch, members: string): AsyncIterable<Buffer> {
-  const part = (head: string): string => `--${BOUNDARY}\r\ncontent-disposition: form-data; ${head}\r\n\r\n`
-  yield Buffer.from(`${part('name="purpose"')}batch\r\n`)
-  const file = `name="file"; filename="${id}.jsonl"\r\ncontent-type: application/jsonl`
-  yield Buffer.from(part(file))
+async function* linesOf({ lines }: VendorBatch, members: string): AsyncGenerator<Buffer> {
   for await (const { key, request } of lines()) {
     yield Buffer.from(`{"custom_id":${JSON.stringify(key)},${members}"body":${request}}\n`)
   }
-  yield Buffer.from(`\r\n--${BOUNDARY}--\r\n`)
 }
 
 function stateOf(object: JsonObject): VendorState {
