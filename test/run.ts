@@ -9,20 +9,26 @@
  * Up to five processes of the whole suite that fail run again, file by file, and so do journeys. A file that
  * passes then is printed as FLAKY, and is a failure unless the load of other work was above twice the cores.
  */
-import { spawn, type StdioOptions } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, createWriteStream, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
-import t, { type Spawn } from 'tap'
-import { stringify } from 'yaml'
 import { DAY } from './helpers/long-suite.js'
 import { CPU_TIMES, cpuSeconds, recordedCpu, UNIT_NAME } from './runner/cpu-time.js'
 import { inGroups, isAlone, type Unit } from './runner/groups.js'
 import { longFiles } from './runner/long-files.js'
 import { OtherLoad } from './runner/other-load.js'
+import { runUnit, type Ended, type Launch } from './runner/run-unit.js'
 import { coreTimes, Slots } from './runner/slots.js'
+import {
+  failedFilesIn,
+  failuresIn,
+  NOTHING,
+  totalsIn,
+  totalsLine,
+  type Counts,
+} from './runner/test-output.js'
 
 const FOLDER = 'build/test'
 const GROUP = 'build/node_modules/tap/group.js'
@@ -72,12 +78,10 @@ const isWhole = parts.length === 0 && !isLong
 /** Whether files that fail run again, alone. */
 const isRepeated = isWhole || (parts.length > 0 && parts.every((part) => part.startsWith(JOURNEYS)))
 /**
- * Removes tap's coverage hook, which costs a second in each test and in each process that a test starts. The
- * whole suite runs without source maps, which cost a tenth of its CPU time: run the failed file alone to see
- * the lines of the sources.
+ * The whole suite runs without source maps, which cost a tenth of its CPU time: run the failed file alone to
+ * see the lines of the sources.
  */
 const sourceMaps = parts.length === 0 ? [] : ['--enable-source-maps']
-const WITHOUT_COVERAGE = ['-u', 'NODE_OPTIONS', process.execPath, ...sourceMaps]
 /** By their whole paths, because programs that a test forks inherit them. */
 const PRELOADED = ['./without-async-hooks.js', './runner/cpu-time.js'].flatMap((path) => [
   '--import',
@@ -116,36 +120,17 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** Prints the result of a file: its counts, its other output, and each failed assertion. */
-function report(file: Spawn, written: string): void {
-  const { counts, lists, options, results } = file
-  const seconds = (file.time / 1000).toFixed(1)
-  const cpu = (recordedCpu().get(file.name) ?? 0).toFixed(1)
+/** Prints the result of a unit: its counts, its other output, and each failed assertion. */
+function report({ unit, isPassed, tap, written, end, counts, seconds }: Ended): void {
+  const cpu = (recordedCpu().get(unit.name) ?? 0).toFixed(1)
   const skipped = counts.skip > 0 ? `, ${String(counts.skip)} skipped` : ''
   say(
-    `${results?.ok === true ? 'PASS' : 'FAIL'}  ${file.name}  ${String(counts.pass)} OK${skipped}, ${seconds} s, CPU ${cpu} s`,
+    `${isPassed ? 'PASS' : 'FAIL'}  ${unit.name}  ${String(counts.pass)} OK${skipped}, ${seconds.toFixed(1)} s, CPU ${cpu} s`,
   )
   if (written.trim() !== '') say(written.trim().replaceAll(/^/gm, '    '))
-  if (results?.ok === true) return
-  const { exitCode = null, signal = null } = options
-  say(`    exit ${String(signal ?? exitCode)}`)
-  for (const failure of lists.fail) {
-    say(`    not ok - ${failure.fullname}`)
-    say(stringify(failure.diag).trim().replaceAll(/^/gm, '        '))
-  }
-}
-
-interface Counts {
-  readonly pass: number
-  readonly fail: number
-  readonly skip: number
-}
-
-/** The totals in the last line of the results. */
-function totals(): Counts {
-  const found = [...readFileSync(RESULTS, 'utf8').matchAll(/^# \{ total: .*\}$/gm)].at(-1)?.[0] ?? ''
-  const figure = (name: string): number => Number(new RegExp(`${name}: (\\d+)`).exec(found)?.[1] ?? 0)
-  return { pass: figure('pass'), fail: figure('fail'), skip: figure('skip') }
+  if (isPassed) return
+  say(`    exit ${String(end)}`)
+  for (const line of failuresIn(tap)) say(`    ${line}`)
 }
 
 function sayTotals({ pass, fail, skip }: Counts): void {
@@ -156,16 +141,15 @@ function sayTotals({ pass, fail, skip }: Counts): void {
   say(`${String(pass)} passed, ${String(fail)} failed, ${String(skip)} skipped`)
 }
 
-/** A unit that failed. */
-interface Failed {
-  readonly unit: Unit
-  readonly file: Spawn
+/** The files of a group in which something failed; all of them if the group itself did. */
+function failedFiles({ unit: { files }, tap }: Ended): readonly string[] {
+  const inside = failedFilesIn(tap, files)
+  return inside.length === 0 ? files : inside
 }
 
-/** The files of a group in which something failed; all of them if the group itself did. */
-function failedFiles({ unit, file }: Failed): readonly string[] {
-  const inside = unit.files.filter((name) => file.lists.fail.some(({ fullname }) => fullname.includes(name)))
-  return inside.length === 0 ? unit.files : inside
+function sum(counts: readonly Counts[]): Counts {
+  const all = (name: keyof Counts): number => counts.reduce((total, each) => total + each[name], 0)
+  return { pass: all('pass'), fail: all('fail'), skip: all('skip') }
 }
 
 /**
@@ -173,27 +157,51 @@ function failedFiles({ unit, file }: Failed): readonly string[] {
  * the work beside it: a failure, unless the machine had other work, so that the tests' limits were no
  * longer fair.
  */
-async function runAgain(failed: readonly Failed[]): Promise<void> {
-  const first = totals()
+async function runAgain(): Promise<void> {
   const names = failed.flatMap(({ unit }) => unit.files)
   const child = spawn(process.execPath, [process.argv[1] ?? '', AGAIN, ...names], { stdio: 'inherit' })
   const [code] = (await once(child, 'exit')) as [number | null]
-  const second = totals()
-  const replaced = (name: 'pass' | 'skip'): number =>
-    first[name] - failed.reduce((sum, { file: { counts } }) => sum + counts[name], 0) + second[name]
+  const second = totalsIn(readFileSync(RESULTS, 'utf8')) ?? NOTHING
+  const { pass, skip } = sum([...passed, second])
   const flaky = code === 0 ? failed.flatMap(failedFiles) : []
   const excused = busiest > 2 * availableParallelism()
   const fail = code === 0 ? (excused ? 0 : flaky.length) : Math.max(second.fail, 1)
-  const [pass, skip] = [replaced('pass'), replaced('skip')]
   for (const name of flaky) {
     const load = `load of other work ${busiest.toFixed(1)} on ${String(availableParallelism())} cores`
     const line = `FLAKY ${name}: passed alone (${excused ? `excused: ${load}` : `a failure: ${load}`})`
     say(line)
     appendFileSync(RESULTS, `# ${line}\n`)
   }
-  appendFileSync(RESULTS, `# { total: ${pass + fail + skip}, pass: ${pass}, fail: ${fail}, skip: ${skip} }\n`)
+  appendFileSync(RESULTS, `${totalsLine({ pass, fail, skip })}\n`)
   sayTotals({ pass, fail, skip })
   process.exitCode = fail > 0 ? (code ?? 1) || 1 : 0
+}
+
+/** How a unit runs. */
+function launchOf({ name, files }: Unit): Launch {
+  const limitMs = limitOf(name) + (files.length - 1) * MORE_MS
+  const program = files.length > 1 ? GROUP : name
+  const flags = files.some(isAlone) ? [] : [OPTIMIZE_LATER]
+  return {
+    args: [...sourceMaps, ...flags, ...PRELOADED, program],
+    env: {
+      ...process.env,
+      NODE_OPTIONS: undefined,
+      TAP_TIMEOUT: String(limitMs / 1000),
+      SLUICE_TEST_FILES: files.join(' '),
+      [UNIT_NAME]: name,
+      ...(isLong && { SLUICE_LONG: '1' }),
+    },
+    limitMs,
+    // What journeys print is progress.
+    isShown: name.includes(JOURNEYS),
+  }
+}
+
+/** Adds the output of a unit to the results, as a subtest. */
+function keep({ unit: { name }, tap, isPassed }: Ended): void {
+  const inside = tap.replaceAll(/^(?=.)/gm, '    ')
+  appendFileSync(RESULTS, `# Subtest: ${name}\n${inside}${isPassed ? 'ok' : 'not ok'} - ${name}\n\n`)
 }
 
 /** The highest load of other work while files failed. */
@@ -201,53 +209,38 @@ let busiest = 0
 const otherLoad = new OtherLoad()
 otherLoad.follow()
 const atStart = coreTimes()
-const failed: Failed[] = []
-t.setTimeout(0)
-t.jobs = isAgain ? 1 : MOST_AT_A_TIME
-t.register()
-const results = createWriteStream(RESULTS, { flags: isAgain ? 'a' : 'w' })
-t.pipe(results)
-t.plan(units.length, units.length === 0 ? 'no source of the long suite has changed' : '')
-if (!isAgain) rmSync(CPU_TIMES, { force: true })
-if (!isAgain) say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its tenth of the long loops`)
-const slots = new Slots(isAgain ? 1 : LEAST_AT_A_TIME, t.jobs)
+const passed: Counts[] = []
+const failed: Ended[] = []
+
+async function run(unit: Unit): Promise<void> {
+  const ended = await runUnit(unit, launchOf(unit))
+  slots.release()
+  if (ended.isPassed) passed.push(ended.counts)
+  else {
+    failed.push(ended)
+    busiest = Math.max(busiest, otherLoad.now())
+  }
+  keep(ended)
+  report(ended)
+}
+
+if (!isAgain) {
+  for (const path of [CPU_TIMES, RESULTS]) rmSync(path, { force: true })
+  say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its tenth of the long loops`)
+}
+const slots = isAgain ? new Slots(1, 1) : new Slots(LEAST_AT_A_TIME, MOST_AT_A_TIME)
+const running: Promise<void>[] = []
 for (const unit of units) {
   await slots.take()
-  const { name } = unit
-  const timeout = limitOf(name) + (unit.files.length - 1) * MORE_MS
-  // Tap applies the same limit in the file, and then reports the subtest that did not end.
-  const env = {
-    ...process.env,
-    TAP_TIMEOUT: String(timeout / 1000),
-    SLUICE_TEST_FILES: unit.files.join(' '),
-    [UNIT_NAME]: name,
-    ...(isLong && { SLUICE_LONG: '1' }),
-  }
-  // What journeys print is progress, and is shown at once.
-  const stdio: StdioOptions = name.includes(JOURNEYS) ? ['ignore', 'pipe', 'inherit'] : 'pipe'
-  const options = { name, buffered: true, stdio, env, timeout }
-  const program = unit.files.length > 1 ? GROUP : name
-  const preloaded = unit.files.some(isAlone) ? PRELOADED : [OPTIMIZE_LATER, ...PRELOADED]
-  const spawned = t.spawn('env', [...WITHOUT_COVERAGE, ...preloaded, program], options)
-  const file = spawned.subtest
-  void spawned.then(() => {
-    slots.release()
-  })
-  if (file === null) continue
-  let written = Promise.resolve(Buffer.alloc(0))
-  file.on('process', ({ stderr }) => {
-    if (stderr !== null) written = buffer(stderr)
-  })
-  void spawned.then(async () => {
-    if (file.results?.ok !== true) {
-      failed.push({ unit, file })
-      busiest = Math.max(busiest, otherLoad.now())
-    }
-    report(file, (await written).toString())
-  })
+  running.push(run(unit))
 }
-results.once('finish', () => {
-  const isFew = failed.length > 0 && failed.length <= MOST_AGAIN
-  if (isRepeated && !isAgain && isFew) void runAgain(failed)
-  else if (!isAgain) sayTotals(totals())
-})
+await Promise.all(running)
+if (units.length === 0) say('no source of the long suite has changed')
+const { pass, fail, skip } = sum([...passed, ...failed.map(({ counts }) => counts)])
+// A process that ended without its totals has failed without a failed assertion.
+const counts = { pass, fail: Math.max(fail, failed.length), skip }
+appendFileSync(RESULTS, `${totalsLine(counts)}\n`)
+process.exitCode = failed.length > 0 ? 1 : 0
+const isFew = failed.length > 0 && failed.length <= MOST_AGAIN
+if (isRepeated && !isAgain && isFew) await runAgain()
+else if (!isAgain) sayTotals(counts)

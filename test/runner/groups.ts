@@ -49,6 +49,7 @@ const SHARED: Readonly<Record<string, number>> = {
   'policy/': 16,
   'process/': 4,
   'properties/': 6,
+  'runner/': 4,
   'specification/': 16,
   'store/archive/': 16,
   'store/': 5,
