@@ -2,6 +2,7 @@
  * `sluice accounts`: creates accounts, changes their plans, disables, enables and lists them, beside a
  * running gateway. `accounts/` has the rules.
  */
+import { counted } from '../base/counted.js'
 import { roleOf, type Account, type User } from '../accounts/account.js'
 import {
   changeAccount,
@@ -166,7 +167,7 @@ async function changePlan(session: StoreSession, name: string, plan: string): Pr
   if (account === null) return 1
   await changeAccount(changingBy(session), account, { plan })
   const limit = plans[plan]?.maxKeys ?? null
-  const keys = limit === null ? 'any number of keys' : `at most ${limit} keys`
+  const keys = limit === null ? 'any number of keys' : `at most ${counted(limit, 'key')}`
   terminal.out(`${account.id} (${account.email ?? account.name}): plan ${plan}, ${keys}`)
   return 0
 }

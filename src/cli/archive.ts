@@ -1,4 +1,5 @@
 /** `sluice archive`: the tables of the archive and its state. */
+import { counted } from '../base/counted.js'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -301,7 +302,7 @@ async function runBackfill(session: ArchiveSession, { accepts, json }: BackfillF
       if (performance.now() - printedAtMs > PROGRESS_MS) {
         printedAtMs = performance.now()
         const { rows } = await store.ledger.archive.waiting()
-        terminal.err(`sluice: ${copier.counts.written} entries moved, ${rows} left`)
+        terminal.err(`sluice: ${counted(copier.counts.written, 'entry', 'entries')} moved, ${rows} left`)
       }
       const { rows } = more === true ? { rows: 1 } : await store.ledger.archive.waiting()
       idle = more === true ? 0 : idle + 1
@@ -318,7 +319,10 @@ async function runBackfill(session: ArchiveSession, { accepts, json }: BackfillF
   const sums = ((await store.ledger.archive.progress())?.round ?? 0) - (first?.round ?? 0)
   const result = { entries: copier.counts.written + again, sums, left }
   if (json) terminal.out(JSON.stringify(result))
-  else terminal.out(`${result.entries} entries and ${sums} transfers of sums moved, ${left} entries left`)
+  else {
+    const moved = `${counted(result.entries, 'entry', 'entries')} and ${counted(sums, 'transfer')} of sums`
+    terminal.out(`${moved} moved, ${counted(left, 'entry', 'entries')} left`)
+  }
   return left === 0 ? 0 : 1
 }
 
@@ -351,12 +355,14 @@ async function runVerify(session: ArchiveSession, flags: VerifyFlags): Promise<n
       const names = [start, account_id, key_id, model, ...named]
       terminal.out(`${names.join(' ')}: ${of} of entries ${entries}, of sums ${sums}`)
     }
-    const verdict = result.different.length === 0 ? 'equal' : `${result.different.length} differences`
-    terminal.out(`${result.hours} hours of ${result.accounts} accounts: ${verdict}`)
+    const verdict = result.different.length === 0 ? 'equal' : counted(result.different.length, 'difference')
+    terminal.out(`${counted(result.hours, 'hour')} of ${counted(result.accounts, 'account')}: ${verdict}`)
     if (missing > 0) {
-      terminal.out(`${missing} entries of the store are not in the archive: 'sluice archive verify --repair'`)
+      terminal.out(
+        `Not in the archive: ${counted(missing, 'entry', 'entries')} of the store: 'sluice archive verify --repair'`,
+      )
     }
-    if (repaired !== null) terminal.out(`${repaired} entries written again`)
+    if (repaired !== null) terminal.out(`${counted(repaired, 'entry', 'entries')} written again`)
   }
   return result.different.length === 0 && missing === 0 ? 0 : 1
 }

@@ -1,6 +1,7 @@
 /**
  * `sluice backup`: copies the embedded store to a file, beside a running gateway.
  */
+import { counted } from '../base/counted.js'
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { backupSqlite } from '../store/sqlite/background/backup.js'
@@ -53,7 +54,12 @@ async function runBackup(configPath: string, file: string, terminal: Terminal): 
     const { bytes, accounts, keys, entries } = await backupSqlite(path, file, (copied, all) =>
       terminal.err(`sluice: ${megabytes(copied)} of about ${megabytes(all)} copied so far`),
     )
-    terminal.out(`${file}: ${bytes} bytes, ${accounts} accounts, ${keys} keys, ${entries} ledger entries`)
+    const held = [
+      counted(accounts, 'account'),
+      counted(keys, 'key'),
+      counted(entries, 'ledger entry', 'ledger entries'),
+    ]
+    terminal.out(`${file}: ${bytes} bytes, ${held.join(', ')}`)
     return 0
   })
 }

@@ -1,4 +1,5 @@
 /** `sluice cache`: drops stored replies of the exact cache. */
+import { counted } from '../base/counted.js'
 import { clearReplies } from '../policy/cache-in-store.js'
 import { configOption, declare } from './command.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
@@ -40,6 +41,6 @@ async function clear(session: StoreSession, values: ClearOptions): Promise<numbe
     ...(values.key === undefined ? {} : { keyId: values.key }),
     ...(values.model === undefined ? {} : { model: values.model }),
   })
-  terminal.out(`Dropped ${number} stored ${number === 1 ? 'reply' : 'replies'}.`)
+  terminal.out(`Dropped ${counted(number, 'stored reply', 'stored replies')}.`)
   return 0
 }

@@ -1,4 +1,5 @@
 /** `sluice cassettes`: writes recordings as files for `sluice emulate --cassette`. */
+import { counted } from '../base/counted.js'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cassetteOf } from '../policy/encrypted-recordings.js'
@@ -59,7 +60,7 @@ function exportCassettes({ config, to, id: ids, ...selection }: CassetteOptions)
       })
       files += 1
     }
-    opened.session.terminal.out(`Wrote ${files} ${files === 1 ? 'cassette' : 'cassettes'} to ${to}.`)
+    opened.session.terminal.out(`Wrote ${counted(files, 'cassette')} to ${to}.`)
     return 0
   })
 }

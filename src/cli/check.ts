@@ -1,6 +1,7 @@
 /**
  * `sluice check`: validates a configuration file, and prints each problem with its position. No side effects.
  */
+import { counted } from '../base/counted.js'
 import { factsFor } from '../config/catalogue.js'
 import {
   isConfigured,
@@ -384,10 +385,6 @@ function resultText({ loaded, notes, isAccepted, restart }: Found): string {
     ...notes.map((note) => `${kind}: ${note}`),
     ...(restart ?? []).map((name) => `restart: ${name} takes effect with "sluice restart"`),
   ].join('\n')
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 /** Each problem with its line of the file and a caret under the column. */

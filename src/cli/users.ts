@@ -2,6 +2,7 @@
  * `sluice users`: creates the people who sign in to the dashboard, gives them roles in the whole gateway,
  * disables and lists them, beside a running gateway. `sluice members` gives them roles in accounts.
  */
+import { counted } from '../base/counted.js'
 import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/changes/audit-text.js'
@@ -192,7 +193,9 @@ async function setPassword(
   const { keys, members } = await endWhatAnotherMade(store, proof)
   terminal.out(`${known.id} (${known.email}): new password`)
   if (keys + members > 0) {
-    terminal.err(`The address was not proven: ${keys} keys and ${members} members of before have ended.`)
+    terminal.err(
+      `The address was not proven: ${counted(keys, 'key')} and ${counted(members, 'member')} of before have ended.`,
+    )
   }
   if (isTyped) return 0
   terminal.out(`password  ${password}`)

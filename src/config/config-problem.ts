@@ -2,6 +2,7 @@
  * Problems of a configuration file: position, path, message, suggestion. A problem never contains a value of
  * the file, since any value may be a secret.
  */
+import { counted } from '../base/counted.js'
 import * as z from 'zod'
 import { FOREIGN_KEYS, VENDOR_ALIASES } from './foreign-names.js'
 import { hideSecrets } from '../hide-secrets.js'
@@ -236,8 +237,10 @@ function ruleText(issue: z.core.$ZodIssue, value: unknown): string {
       return `${smallText(issue.origin, Number(issue.minimum), issue.inclusive !== false)}${secondsHint(issue.path, value, Number(issue.minimum))}`
     case 'too_big':
       if (issue.exact === true) return issue.message
-      if (issue.origin === 'array') return `must have at most ${String(issue.maximum)} entries`
-      if (issue.origin === 'string') return `must be at most ${String(issue.maximum)} characters long`
+      if (issue.origin === 'array')
+        return `must have at most ${counted(Number(issue.maximum), 'entry', 'entries')}`
+      if (issue.origin === 'string')
+        return `must be at most ${counted(Number(issue.maximum), 'character')} long`
       return `must be at most ${String(issue.maximum)}${millisecondsHint(issue.path, value, Number(issue.maximum))}`
     default:
       return issue.message

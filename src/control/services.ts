@@ -1,6 +1,7 @@
 /**
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
+import { counted } from '../base/counted.js'
 import type { JsonObject } from '../base/json.js'
 import { DAY_MS } from '../base/time-units.js'
 import { roleOf, type Account, type User } from '../accounts/account.js'
@@ -186,7 +187,7 @@ export async function endFormer(
   const actor = { actor: user.email, address, requestId }
   const { keys, members } = await endWhatAnotherMade(store, { user, isSameHolder, nowMs: now(), actor })
   if (keys === 0 && members === 0) return
-  const ended = `${keys} keys and ${members} members of before`
+  const ended = `${counted(keys, 'key')} and ${counted(members, 'member')} of before`
   const message = 'the address of a user is proven: what another person made with it has ended'
   log.info(message, { account_id: user.id, request_id: requestId, reason: ended })
 }

@@ -1,4 +1,5 @@
 /** The error that a client receives if a limit refuses its request, and how much of each budget is used. */
+import { counted } from '../base/counted.js'
 import { GatewayError } from '../errors.js'
 import type { LimitState, RateDemand } from '../store/ledger.js'
 import {
@@ -78,10 +79,6 @@ function waitMs({ demand }: LimitDemand, { retryAfterMs, resetMs }: LimitState):
 /** Rounded up, so that a client that waits this long is not too early. */
 function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000))
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 /** A number of units in words, such as `2 pictures`. */

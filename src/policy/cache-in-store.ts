@@ -43,6 +43,8 @@ export class SharedReplies {
   private readonly processId = randomUUID()
   private readonly done = new Set<string>()
   private isPolling = false
+  /** None in the first look: the process stores its first reply after the orders that it finds. */
+  private skewMs = 0
 
   constructor({ store, secret }: CacheStore, memory: ReplyMemory, settings: () => SharedRepliesSettings) {
     this.store = store
@@ -51,6 +53,7 @@ export class SharedReplies {
     this.memory = memory
     this.settings = settings
     this.timer = setInterval(() => void this.poll(), POLL_MS).unref()
+    void this.poll()
     this.unsubscribe = store.subscribe((change) => void this.changed(change))
   }
 
@@ -106,7 +109,7 @@ export class SharedReplies {
         if (order === null || this.done.has(head.id)) continue
         this.done.add(head.id)
         const dropped = this.memory.drop(
-          ({ owner, storedAtMs }) => storedAtMs <= head.atMs + SKEW_MS && matches(owner, order),
+          ({ owner, storedAtMs }) => storedAtMs <= head.atMs + this.skewMs && matches(owner, order),
           'cleared',
         )
         await this.records.put(reportOf(head, this.processId, dropped), MAX_ORDER_BYTES, nowMs)
@@ -116,6 +119,7 @@ export class SharedReplies {
       // The store counts its failures; the next look finds the orders.
     } finally {
       this.isPolling = false
+      this.skewMs = SKEW_MS
     }
   }
 

@@ -32,7 +32,7 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   isOver = true
   await writing
   t.same([status, err], [0, ''])
-  const [, entries = ''] = /1 accounts, 1 keys, (\d+) ledger entries/.exec(out) ?? []
+  const [, entries = ''] = /1 account, 1 key, (\d+) ledger entries/.exec(out) ?? []
   t.ok(Number(entries) > 0 && Number(entries) <= written, `${entries} of ${written} entries`)
   t.equal(statSync(copy).mode & 0o777, 0o600)
   await store.close()

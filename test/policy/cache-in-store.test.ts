@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createAccount } from '../../src/accounts/changes/change-accounts.js'
 import { createKey } from '../helpers/keys.js'
@@ -198,3 +199,17 @@ await t.test('replies in memory alone are dropped, too', async (t) => {
   t.equal(await ask(gateway, gateway.secret), 'miss')
   t.equal(await ask(gateway, gateway.secret, 'other'), 'hit')
 })
+
+await t.test(
+  'replies that are stored after an order stay, also in a process that reads it later',
+  async (t) => {
+    const gateway = await startGateway(t, settingsOf(undefined, false))
+    const store = await openStore(gateway.store)
+    t.teardown(() => store.close())
+    await clear(store, gateway)
+    t.equal(await ask(gateway, gateway.secret), 'miss')
+    // Two looks of the gateway.
+    await delay(1_000)
+    t.equal(await ask(gateway, gateway.secret), 'hit')
+  },
+)

@@ -1,4 +1,5 @@
 /** Prints a plan as text. */
+import { counted } from '../../base/counted.js'
 import type { Config } from '../../config/config.js'
 import { GatewayError } from '../../errors.js'
 import { dialectsByRequest } from '../../gateway/upstreams/choose-openai-endpoint.js'
@@ -35,7 +36,7 @@ export function planText(plan: Plan): string {
   const { source, moves, keys, refused, lost, cost, capabilities, notes, breaks } = plan
   const isFiles = source === 'files'
   const countText = (requests: number): string => {
-    if (!isFiles) return `, ${requests} request${requests === 1 ? '' : 's'}`
+    if (!isFiles) return `, ${counted(requests, 'request')}`
     return requests < 1 ? `, ${Math.round(requests * 100)} % of its requests` : ''
   }
   const lostRoutes = moves.filter(({ to }) => to === null)
@@ -71,9 +72,9 @@ function breakLines(breaks: readonly string[]): string[] {
 
 function headline({ source, requests, since, until, from_file, to_file, unmoved }: Plan): string {
   const files = `${from_file} -> ${to_file}`
-  if (source === 'files') return `${files}, for ${requests} models; ${unmoved} do not move`
+  if (source === 'files') return `${files}, for ${counted(requests, 'model')}; ${unmoved} do not move`
   if (requests === 0) return `${files}: the gateway has served no requests since it started`
-  return `${files}, on the last ${requests} requests (${since ?? ''} to ${until ?? ''}); ${unmoved} do not move`
+  return `${files}, on the last ${counted(requests, 'request')} (${since ?? ''} to ${until ?? ''}); ${unmoved} do not move`
 }
 
 function section<T>(title: string, rows: readonly T[], line: (row: T) => string): string[] {

@@ -235,7 +235,9 @@ function abortText(abort: NonNullable<CandidateExplanation['abort']>): string {
   return `aborted (weight 0) when ${rate * 100} % of at least ${requests} requests in ${seconds} s failed`
 }
 
-function choiceText({ sticky, balance }: RouteExplanation): string {
+function choiceText({ sticky, balance, candidates }: RouteExplanation): string {
+  if (candidates.filter(({ percent }) => percent !== null).length === 1)
+    return 'the one target, its fallbacks if it fails'
   if (sticky === 'conversation') return 'the same for all turns of a conversation, by weight'
   if (sticky === 'key') return 'the same for all requests of an API key, by weight'
   return balance === 'weighted'

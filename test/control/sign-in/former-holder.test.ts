@@ -187,7 +187,7 @@ onBothStores(t, 'a link of an administrator, and the command', async (t, setting
     const other = await cast(t, own)
     const config = ['--config', other.gateway.configFile]
     const done = await sluice(['users', 'set-password', '--email', BOB, '--password-stdin', ...config], BOBS)
-    t.match(done, { status: 0, err: /The address was not proven: 3 keys and 1 members of before have ended/ })
+    t.match(done, { status: 0, err: /The address was not proven: 3 keys and 1 member of before have ended/ })
     const asBob = other.browser()
     t.equal((await asBob.signIn(BOB, BOBS)).status, 200)
     await isTaken(t, other, asBob)
