@@ -13,6 +13,7 @@ import {
   MAX_LISTED_RECORDS,
   type RecordFilter,
   type RecordHead,
+  type SealedRecord,
   type SealedRecords,
 } from '../store/sealed-records.js'
 import { FolderChunks, StoredChunks, type Chunks } from './file-chunks.js'
@@ -32,6 +33,8 @@ export interface StoredFile {
   readonly expiresAtMs: number
   /** It is being written, or its writer ended before. */
   readonly isPartial: boolean
+  /** The bytes of a partial file whose next part may be written; null while one is written. */
+  readonly written: number | null
 }
 
 /** The account and the key that a file belongs to. */
@@ -97,7 +100,7 @@ export class FileStore {
     const expiresAtMs = purpose === 'work' ? file.expiresAtMs : Math.min(nowMs + PARTIAL_MS, file.expiresAtMs)
     const bytes = Math.min(expectedBytes ?? 0, this.settings.maxBytes)
     const base = { id: newId('file-'), accountId, keyId, name, purpose, createdAtMs: nowMs, expiresAtMs }
-    const partial: StoredFile = { ...base, bytes, isPartial: true }
+    const partial: StoredFile = { ...base, bytes, isPartial: true, written: null }
     await this.record(partial)
     const limits = { room: Number.POSITIVE_INFINITY, expiresAtMs: file.expiresAtMs }
     if (expectedBytes === undefined) return new FileWriter(this, partial, limits)
@@ -109,6 +112,18 @@ export class FileStore {
       await this.remove(partial).catch(() => undefined)
       throw error
     }
+  }
+
+  /**
+   * Goes on with a file that `FileWriter.pause` has left, in the room that it took at its beginning; null if
+   * it is complete, or another one writes it.
+   */
+  async resume(file: StoredFile): Promise<FileWriter | null> {
+    if (!file.isPartial || file.written === null) return null
+    const partial = { ...file, written: null }
+    if (!(await this.records.replace(recordOf(partial), infoOf(file)))) return null
+    const limits = { room: file.bytes, expiresAtMs: file.createdAtMs + this.settings.keepMs }
+    return new FileWriter(this, partial, limits, file.written)
   }
 
   /** The file of the account; null if it has none with this id. */
@@ -220,10 +235,7 @@ export class FileStore {
   }
 
   async record(file: StoredFile): Promise<void> {
-    const { id, accountId, keyId, name, purpose, bytes, createdAtMs, expiresAtMs, isPartial } = file
-    const info = JSON.stringify({ name, purpose, bytes, isPartial })
-    const head = { kind: 'file' as const, id, accountId, keyId, model: '', atMs: createdAtMs, expiresAtMs }
-    await this.records.put({ ...head, info, value: Buffer.alloc(0) }, Number.MAX_SAFE_INTEGER, Date.now())
+    await this.records.put(recordOf(file), Number.MAX_SAFE_INTEGER, Date.now())
   }
 
   /** How many bytes the file may have beside all others. Rejects if its account has too many files. */
@@ -285,21 +297,32 @@ function noRoom(limits: string): GatewayError {
   return new GatewayError('body_too_large', message)
 }
 
+function recordOf(file: StoredFile): SealedRecord {
+  const { id, accountId, keyId, createdAtMs, expiresAtMs } = file
+  const head = { kind: 'file' as const, id, accountId, keyId, model: '', atMs: createdAtMs, expiresAtMs }
+  return { ...head, info: infoOf(file), value: Buffer.alloc(0) }
+}
+
+function infoOf({ name, purpose, bytes, isPartial, written }: StoredFile): string {
+  return JSON.stringify({ name, purpose, bytes, isPartial, ...(written !== null && { written }) })
+}
+
 function fileIn({ id, accountId, keyId, atMs, expiresAtMs, info }: RecordHead): StoredFile {
   const value = parseOrNull(info)
-  const { name, purpose, bytes, isPartial } = isObject(value) ? value : {}
+  const { name, purpose, bytes, isPartial, written } = isObject(value) ? value : {}
   return {
     ...{ id, accountId, keyId, createdAtMs: atMs, expiresAtMs },
     name: stringOf(name) ?? '',
     purpose: purpose === 'batch' || purpose === 'batch_output' ? purpose : 'work',
     bytes: numberOf(bytes) ?? 0,
     isPartial: isPartial === true,
+    written: numberOf(written) ?? null,
   }
 }
 
 /** Writes one file. */
 export class FileWriter {
-  bytes = 0
+  bytes: number
   private readonly store: FileStore
   private readonly partial: StoredFile
   private readonly limits: { readonly room: number; readonly expiresAtMs: number }
@@ -311,7 +334,9 @@ export class FileWriter {
     store: FileStore,
     partial: StoredFile,
     limits: { readonly room: number; readonly expiresAtMs: number },
+    bytes = 0,
   ) {
+    this.bytes = bytes
     this.store = store
     this.partial = partial
     this.limits = limits
@@ -340,7 +365,7 @@ export class FileWriter {
   async end(lifeMs: number | null = null): Promise<StoredFile> {
     await this.flush()
     const expiresAtMs = lifeMs === null ? this.limits.expiresAtMs : this.partial.createdAtMs + lifeMs
-    const file = { ...this.partial, bytes: this.bytes, expiresAtMs, isPartial: false }
+    const file = { ...this.partial, bytes: this.bytes, expiresAtMs, isPartial: false, written: null }
     await this.store.record(file)
     return file
   }
@@ -349,6 +374,14 @@ export class FileWriter {
   async unfinished(): Promise<StoredFile> {
     await this.flush()
     return this.partial
+  }
+
+  /** Leaves the file for its next part, which `FileStore.resume` writes. */
+  async pause(): Promise<StoredFile> {
+    await this.flush()
+    const file = { ...this.partial, written: this.bytes }
+    await this.store.record(file)
+    return file
   }
 
   /** Removes what was written. */

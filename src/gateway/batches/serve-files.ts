@@ -13,6 +13,8 @@ import type { FileStore, FileWriter, StoredFile } from '../../policy/file-store.
 import { chunksOf } from './body-chunks.js'
 import { pageOf, queryOf } from './object-page.js'
 import { sendBytes } from './send-bytes.js'
+import { googleFile, googlePage, serveGoogleUpload } from './google-files.js'
+import { LineLengths } from './line-lengths.js'
 import type { UpstreamFiles } from './upstream-files.js'
 
 /** The error of an id that the account may not use; the same for ids of others and unknown ids. */
@@ -33,7 +35,7 @@ interface Served {
   readonly others: UpstreamFiles | null
 }
 
-/** Answers a request to `/v1/files`. Rejects with `GatewayError`. */
+/** Answers a request to `/v1/files`, or to Google's paths of own files. Rejects with `GatewayError`. */
 export async function serveFiles(
   x: Exchange,
   id: string | null,
@@ -41,6 +43,8 @@ export async function serveFiles(
 ): Promise<Delivery> {
   const { accountId } = identity
   if (id === null) {
+    if (isGoogle && x.req.method === 'POST') return serveGoogleUpload(x, { identity, files })
+    if (isGoogle) return sendObject(x, JSON.stringify(googlePage(x, await files.list(accountId))))
     const served = { identity, files, others }
     const reply = x.req.method === 'POST' ? await upload(x, served) : await listed(x, served)
     return sendObject(x, JSON.stringify(reply))
@@ -76,16 +80,6 @@ async function sendOther(
   const isRemoved = x.req.method === 'DELETE'
   const reply = isRemoved ? await others.remove(accountId, id) : await others.read(accountId, id)
   return sendObject(x, JSON.stringify(reply))
-}
-
-/** The file as the Gemini API shows one (SDK `@google/genai` 3.3.0: files). */
-function googleFile({ id, name, bytes, purpose, createdAtMs, expiresAtMs }: StoredFile): JsonObject {
-  const [at, expirationTime] = [createdAtMs, expiresAtMs].map((ms) => new Date(ms).toISOString())
-  return {
-    ...{ name: `files/${id}`, displayName: name, mimeType: 'application/jsonl', sizeBytes: String(bytes) },
-    ...{ createTime: at, updateTime: at, expirationTime, state: 'ACTIVE' },
-    source: purpose === 'batch' ? 'UPLOADED' : 'GENERATED',
-  }
 }
 
 function shownFile({ id, name, purpose, bytes, createdAtMs, expiresAtMs }: StoredFile): JsonObject {
@@ -175,16 +169,14 @@ class UploadForm implements FormSink {
   head: PartHead | null = null
   readonly fields = new Map<string, string>()
   private chunks: Buffer[] = []
-  private readonly maxLineBytes: number
+  private readonly lengths: LineLengths
   private readonly takesOthers: boolean
   /** Of a file of an unknown purpose. */
   private longLine: GatewayError | null = null
-  private line = 1
-  private lineBytes = 0
 
   /** `takesOthers`: files of other purposes, which have no lines, are not refused. */
   constructor(maxLineBytes: number, takesOthers: boolean) {
-    this.maxLineBytes = maxLineBytes
+    this.lengths = new LineLengths(maxLineBytes)
     this.takesOthers = takesOthers
   }
 
@@ -202,23 +194,9 @@ class UploadForm implements FormSink {
   fileBytes(bytes: Buffer): void {
     this.chunks.push(bytes)
     if (this.longLine !== null || (this.takesOthers && this.isOther)) return
-    for (let begin = 0; begin < bytes.length;) {
-      const end = bytes.indexOf(0x0a, begin)
-      this.lineBytes += (end === -1 ? bytes.length : end) - begin
-      if (this.lineBytes > this.maxLineBytes) {
-        const error = malformed(
-          `Line ${this.line}: must not be longer than ${this.maxLineBytes} bytes`,
-          'file',
-        )
-        if (!this.takesOthers || this.fields.has('purpose')) throw error
-        this.longLine = error
-        return
-      }
-      if (end === -1) return
-      this.line += 1
-      this.lineBytes = 0
-      begin = end + 1
-    }
+    const error = this.lengths.read(bytes)
+    if (error !== null && (!this.takesOthers || this.fields.has('purpose'))) throw error
+    this.longLine = error
   }
 
   rest(): void {

@@ -19,11 +19,6 @@ export function isAtUpstream(dialect: DialectName): dialect is keyof typeof VEND
   return dialect === 'anthropic' || dialect === 'gemini'
 }
 
-/** Whether an id is one of the gateway: Google's batches have their lines and results in its own files. */
-export function isOwnFile(id: string | undefined): boolean {
-  return id !== undefined && /^file-[A-Za-z0-9]{24}$/.test(id)
-}
-
 /**
  * The upstream of a request at a vendor's own path of files. Throws `untranslatable` if there is none, and
  * `unknown_endpoint` for a path that a server could read as another one.

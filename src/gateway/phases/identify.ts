@@ -12,7 +12,8 @@ import { pathOf } from '../../http/request-guard.js'
 import { clientRequestIdOf } from '../../http/request-id.js'
 import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
-import { isAtUpstream, isOwnFile } from '../native/vendor-files.js'
+import { isOwnFile, isUploadOfLines } from '../batches/google-files.js'
+import { isAtUpstream } from '../native/vendor-files.js'
 
 /** The endpoint of a request. */
 export interface Identified {
@@ -51,7 +52,7 @@ export function identify(x: Exchange): Identified {
   // Google's paths of either version are one format; Anthropic's clients have files at one path only.
   const format = dialect === 'gemini' ? dialect : resolved.format
   // The files of these vendors' clients are at an upstream of the vendor.
-  const isOwn = dialect === 'gemini' && isOwnFile(endpoint.model)
+  const isOwn = dialect === 'gemini' && isKeptHere(x, endpoint.model)
   if (endpoint.operation === 'files' && isAtUpstream(dialect) && !isOwn) {
     return { resolved: null, dialect, operation: 'native', format, clientRequestId, refusal: null }
   }
@@ -64,6 +65,14 @@ export function identify(x: Exchange): Identified {
     clientRequestId,
     refusal: null,
   }
+}
+
+/** Whether a request of Google's clients is for a file of the gateway: lines and results of batches. */
+function isKeptHere({ req, path, generation }: Exchange, id: string | undefined): boolean {
+  const { files } = generation.snapshot.config
+  if (files === null) return isOwnFile(id)
+  const isAll = files.upstreams.gemini === null && id === undefined && req.method !== 'POST'
+  return isAll || isOwnFile(id) || isUploadOfLines(req, path)
 }
 
 /**

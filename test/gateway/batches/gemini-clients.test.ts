@@ -5,8 +5,9 @@
  */
 import { GoogleGenAI, JobState, type BatchJob, type InlinedRequest } from '@google/genai'
 import type OpenAI from 'openai'
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
-import type { JsonObject } from '../../../src/base/json.js'
+import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
@@ -41,6 +42,20 @@ function requestsOf(model: string, count: number): InlinedRequest[] {
     config: { maxOutputTokens: 50 },
     metadata: { key: `c${at}`, note: `note ${at}` },
   }))
+}
+
+async function linesIn(path: string): Promise<JsonObject[]> {
+  for (;;) {
+    // The SDK does not wait for the end of the file.
+    const text = await readFile(path, 'utf8').catch(() => '')
+    if (text.endsWith('\n')) {
+      return text
+        .trimEnd()
+        .split('\n')
+        .map((line) => objectOf(JSON.parse(line)))
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
 }
 
 /** The batch when it has ended. */
@@ -111,7 +126,134 @@ for (const [at, [model, more]] of MODELS.entries()) {
   })
 }
 
+/** Lines of a batch, as Google's documentation has them. */
+function linesOf(count: number, text = 'hi'): string {
+  return Array.from({ length: count }, (_, at) => {
+    const contents = [{ parts: [{ text: `${text} ${at}` }] }]
+    return `${JSON.stringify({ key: `c${at}`, request: { contents } })}\n`
+  }).join('')
+}
+
 for (const place of PLACES) {
+  void t.test(`${place.store}: lines uploaded by the SDK's file API, in parts`, async (t) => {
+    const provider = await new BatchProvider().start(t)
+    const { origin } = provider
+    const stage = await openBatchStage(t, place, {
+      upstreams: { openai: `${origin}/v1`, anthropic: `${origin}/v1`, gemini: `${origin}/v1beta` },
+      files: ', max_line_bytes: 12000000',
+    })
+    const { own, foreign } = clientsOf(stage)
+    // The SDK sends parts of 8 MiB.
+    const long = linesOf(3, 'x'.repeat(4_000_000))
+    const file = await own.files.upload({
+      file: new Blob([long]),
+      config: { mimeType: 'jsonl', displayName: 'my requests' },
+    })
+    t.match(file, { displayName: 'my requests', state: 'ACTIVE', sizeBytes: String(long.length) })
+    const name = file.name ?? ''
+    t.match(await own.files.get({ name }), { name, mimeType: 'application/jsonl' })
+    t.equal(await statusOf(foreign.files.get({ name })), 404)
+    t.equal(await statusOf(foreign.batches.create({ model: 'gpt-batch-5', src: { fileName: name } })), 404)
+    const made = await own.batches.create({ model: 'gpt-batch-5', src: { fileName: name } })
+    const batch = await ended(own, made.name ?? '')
+    t.match(batch, { state: 'JOB_STATE_SUCCEEDED', error: undefined })
+    const responses = batch.dest?.fileName ?? ''
+    const folder = t.testdir()
+    await own.files.download({ file: responses, downloadPath: `${folder}/results.jsonl` })
+    const keys = await linesIn(`${folder}/results.jsonl`)
+    t.same(
+      keys.map(({ key }) => key),
+      ['c0', 'c1', 'c2'],
+    )
+    await own.files.delete({ name })
+    t.equal(await statusOf(own.files.get({ name })), 404)
+  })
+
+  void t.test(
+    `${place.store}: parts of an upload that are refused, repeated, asked for, cancelled`,
+    async (t) => {
+      const stage = await openBatchStage(t, place, {
+        files: ', max_line_bytes: 2000, max_bytes: 10000',
+        // Two upstreams of Google: none of them has the files of its clients.
+        cloud: 'dialect: gemini, base_url: "http://127.0.0.1:9/v1beta", api_key: other',
+      })
+      const { gateway } = stage
+      const send = async (
+        url: string,
+        headers: Record<string, string>,
+        body = '',
+      ): Promise<{
+        status: number
+        upload: string | null
+        url: string
+        received: string | null
+        text: string
+      }> => {
+        const res = await fetch(url, {
+          method: 'POST',
+          headers: { 'x-goog-api-key': gateway.secret, ...headers },
+          body,
+        })
+        return {
+          status: res.status,
+          upload: res.headers.get('x-goog-upload-status'),
+          url: res.headers.get('x-goog-upload-url') ?? '',
+          received: res.headers.get('x-goog-upload-size-received'),
+          text: await res.text(),
+        }
+      }
+      const begin = (length: number, body = '{}') =>
+        send(
+          `${gateway.origin}/upload/v1beta/files`,
+          {
+            ...{ 'x-goog-upload-protocol': 'resumable', 'x-goog-upload-command': 'start' },
+            'x-goog-upload-header-content-length': String(length),
+            'x-goog-upload-header-content-type': 'application/jsonl',
+          },
+          body,
+        )
+      const part = (command: string, offset: number): Record<string, string> => ({
+        'x-goog-upload-command': command,
+        'x-goog-upload-offset': String(offset),
+      })
+      t.match(await begin(10_001), { status: 413, text: /10000 bytes/ })
+      t.match(await begin(10, '{"file":{"name":"files/mine"}}'), { status: 400, text: /file.name/ })
+      const lines = linesOf(2)
+      const begun = await begin(lines.length)
+      t.match(begun, {
+        status: 200,
+        upload: 'active',
+        url: `${gateway.origin}/upload/v1beta/files?upload_id=file-`,
+      })
+      t.match(await send(begun.url, part('upload', 5), 'late'), { status: 400, text: /must be 0/ })
+      t.match(await send(begun.url, part('upload', 0), lines.slice(0, 7)), { status: 200, upload: 'active' })
+      t.match(await send(begun.url, part('query', 0)), { status: 200, upload: 'active', received: '7' })
+      t.match(await send(begun.url, part('upload', 0), lines), { status: 400, text: /must be 7/ })
+      t.match(await send(begun.url, part('stop', 7)), { status: 400, text: /x-goog-upload-command/ })
+      t.match(
+        await send(begun.url.replace('file-', 'other-'), part('upload', 7), 'a'),
+        { status: 400 },
+        'it is no upload of the gateway',
+      )
+      const done = await send(begun.url, part('upload, finalize', 7), lines.slice(7))
+      t.match(done, { status: 200, upload: 'final', text: new RegExp(`"sizeBytes":"${lines.length}"`) })
+      t.match(await send(begun.url, part('upload', lines.length), 'x'), { status: 400, text: /complete/ })
+
+      const cancelled = await begin(100)
+      t.match(await send(cancelled.url, part('cancel', 0)), { status: 200, upload: 'cancelled' })
+      t.match(await send(cancelled.url, part('upload', 0), 'x'), { status: 404 })
+      const long = await begin(3_000)
+      const refused = await send(long.url, part('upload, finalize', 0), `{}\n${'x'.repeat(2_001)}`)
+      t.match(refused, { status: 400, text: /Line 2: must not be longer than 2000 bytes/ })
+      t.match(await send(long.url, part('query', 0)), { status: 404 }, 'nothing of it is left')
+      const listed = await fetch(`${gateway.origin}/v1beta/files`, {
+        headers: { 'x-goog-api-key': gateway.secret },
+      })
+      const { files } = (await listed.json()) as { files: JsonObject[] }
+      t.equal(files.length, 1, 'complete files alone')
+    },
+  )
+
   void t.test(`${place.store}: a queue, requests without names, a cancellation, pages`, async (t) => {
     const stage = await openBatchStage(t, place, { upstreamOptions: 'operations: { batch: queue }' })
     const { own } = clientsOf(stage)
@@ -153,7 +295,7 @@ for (const place of PLACES) {
       ],
       [batchOf({ request: { ...request, model: 'models/other' } }), /request\.model must be/],
       [{ batch: { inputConfig: { fileName: 'files/file-0' } } }, /file-0/],
-      [{ batch: { inputConfig: { fileName: 'files/abc123' } } }, /cannot read the lines of a file at Google/],
+      [{ batch: { inputConfig: { fileName: 'files/abc123' } } }, /Files of other types are at Google/],
     ] as const) {
       t.match(await post(body), { error: { message: expected } })
     }

@@ -91,7 +91,7 @@ async function fileNamed(name: string, { identity, files }: Asking): Promise<Sto
   // An id of Google's: what was uploaded there cannot be read back.
   if (!id.startsWith('file-')) {
     const message =
-      'batch.inputConfig.fileName must be a file of POST /v1/files with the purpose "batch": the gateway cannot read the lines of a file at Google. Send them in batch.inputConfig.requests, or upload them there.'
+      'batch.inputConfig.fileName must be a file of JSON lines that the gateway keeps: upload it to /upload/v1beta/files with the media type application/jsonl, or to /v1/files with the purpose "batch". Files of other types are at Google, and the gateway cannot read them.'
     throw malformed(message, 'batch.inputConfig.fileName')
   }
   const file = await files.find(identity.accountId, id)
