@@ -5,6 +5,7 @@
  * and `hotFromMs` moves first: a read during which it moved is repeated.
  */
 import { DAY_MS, HOUR_MS } from '../../base/time-units.js'
+import { unitFiguresOf } from '../../base/unit-counts.js'
 import type { Config } from '../../config/config.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import { GatewayError } from '../../errors.js'
@@ -14,9 +15,11 @@ import { comparePlaces, cursorOfPlace, NEWEST_FIRST, placeOfCursor, valueOfEntry
 import type { Ledger } from '../ledger.js'
 import { monthOf } from '../limit-arithmetic.js'
 import { EntryCells } from '../records/count-cells.js'
+import { addUse } from '../records/count-usage.js'
 import type { Store } from '../store.js'
 import {
   AccountUses,
+  isByProperty,
   negative,
   useOfEntry,
   valuesOf,
@@ -25,6 +28,8 @@ import {
   type CellQuery,
   type EntryPage,
   type EntryQuery,
+  type GroupUse,
+  type GroupUseQuery,
   type SumQuery,
   type UsageCell,
   type UsageSum,
@@ -39,6 +44,8 @@ import { pageByOwner } from './sort-by-owner.js'
 
 /** Reads are repeated while entries leave the store. */
 const MOST_READS = 5
+/** Longer than sums are kept. */
+const ALL_MS = 36_500 * DAY_MS
 /** Entries of an export that are read at once. */
 const EXPORTED = 1_000
 
@@ -59,6 +66,7 @@ export function withArchive(
     export: (sinceMs: number) => archived.export(sinceMs),
     accountUse: (query: AccountUseQuery) => archived.accountUse(query),
     sums: (query: SumQuery) => archived.sums(query),
+    groupUse: (query: GroupUseQuery) => archived.groupUse(query),
     cells: (query: CellQuery) => archived.cells(query),
   })
   return {
@@ -492,14 +500,46 @@ class ArchivedLedger {
     throw new GatewayError('archive_unavailable', 'Entries are leaving the store: try again.')
   }
 
+  /** From when on the store keeps the sums of hours or of days: it removes them some time after. */
+  private keptMs(length: number): number {
+    const { ledger } = this.settings()
+    const days = length === HOUR_MS ? ledger.hoursDays : ledger.daysDays
+    return Math.ceil((Date.now() - days * DAY_MS) / length) * length + length
+  }
+
+  /** Groups of a time whose sums the store no longer keeps are made of those of the archive. */
+  async groupUse(query: GroupUseQuery): Promise<GroupUse[]> {
+    const progress = await this.progress()
+    const { by, accountId, model, keyId, fromMs, toMs } = query
+    const isDays = fromMs % DAY_MS === 0 && (toMs % DAY_MS === 0 || toMs > Date.now())
+    const keptMs = this.keptMs(isDays ? DAY_MS : HOUR_MS)
+    if (progress === null || fromMs >= keptMs || progress.sumsToMs <= fromMs) return this.hot.groupUse(query)
+    const endMs = Math.min(keptMs, toMs)
+    const selection: SumQuery = {
+      ...{ accountId, by: 'hour' as const, fromMs, toMs: endMs - 1 },
+      ...(model === undefined ? {} : { model }),
+      ...(keyId === undefined ? {} : { keyId }),
+      ...(by === 'model' && keyId === undefined ? { per: 'model' as const } : {}),
+      ...(isByProperty(by) ? { property: by } : {}),
+    }
+    const steps = { fromMs, toMs: endMs, stepMs: ALL_MS }
+    const cold = await this.archive(progress, (engine) =>
+      new ArchivedSums(engine).sums(selection, steps, progress),
+    )
+    const uses = new Map<string, GroupUse>()
+    for (const sum of cold) addUse(uses, groupOf(sum, by))
+    if (endMs < toMs) {
+      for (const use of await this.hot.groupUse({ ...query, fromMs: endMs })) addUse(uses, use)
+    }
+    return [...uses.values()]
+  }
+
   /** Sums older than those that the store keeps are those of the archive. */
   async sums(query: SumQuery): Promise<UsageSum[]> {
     const progress = await this.progress()
-    const { ledger } = this.settings()
     const isHours = query.by === 'hour' || query.offsets !== undefined
-    const [length, days] = isHours ? [HOUR_MS, ledger.hoursDays] : [DAY_MS, ledger.daysDays]
-    // The store removes them some time after.
-    const keptMs = Math.ceil((Date.now() - days * DAY_MS) / length) * length + length
+    const length = isHours ? HOUR_MS : DAY_MS
+    const keptMs = this.keptMs(length)
     const firstMs = Math.floor(query.fromMs / length) * length
     if (progress === null || firstMs >= keptMs || progress.sumsToMs <= firstMs) return this.hot.sums(query)
     const endMs = Math.min(keptMs, Math.floor(query.toMs / length) * length + length)
@@ -561,6 +601,23 @@ interface ColdPage {
 function isWholeMonths({ fromMs, toMs }: AccountUseQuery): boolean {
   const isStart = (ms: number) => Date.UTC(1970, monthOf(ms)) === ms
   return isStart(fromMs) && (isStart(toMs) || toMs > Date.now())
+}
+
+/** What a sum of the archive adds to its group. */
+function groupOf(sum: UsageSum, by: GroupUseQuery['by']): GroupUse {
+  const { accountId, keyId, model, requests, failed, inputTokens, outputTokens, costNanoUsd, unpriced } = sum
+  const figures = {
+    requests,
+    failed,
+    inputTokens,
+    outputTokens,
+    costNanoUsd,
+    unpriced,
+    ...unitFiguresOf(sum),
+  }
+  if (by === 'key') return { ...figures, accountId, keyId }
+  if (by === 'key model') return { ...figures, accountId, keyId: `${keyId}\t${model}` }
+  return { ...figures, accountId: '', keyId: by === 'model' ? model : keyId.slice(keyId.indexOf('=') + 1) }
 }
 
 /** The number of requests that have left, which changes with each. */

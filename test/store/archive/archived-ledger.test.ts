@@ -17,7 +17,13 @@ import type { Ledger } from '../../../src/store/ledger.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { addedUp } from '../../../src/store/records/count-usage.js'
-import type { AccountUse, EntryQuery, SumQuery, UsageCell } from '../../../src/store/usage-queries.js'
+import type {
+  AccountUse,
+  EntryQuery,
+  GroupUseQuery,
+  SumQuery,
+  UsageCell,
+} from '../../../src/store/usage-queries.js'
 import { ENGINES, engineMissing, startArchive } from '../../helpers/archive-engines.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { anotherDay } from '../../helpers/long-suite.js'
@@ -112,6 +118,16 @@ const SUMS: readonly SumQuery[] = [
       { fromMs: SOME_TIME_MS + HOUR_MS, offsetMs: 11 * HOUR_MS },
     ],
   })),
+]
+
+/** Groups of hours whose sums have moved. */
+const GROUPS: readonly GroupUseQuery[] = [
+  ...(['key', 'model', 'key model', 'upstream', 'format', 'label', 'account', 'label=team='] as const).map(
+    (by): GroupUseQuery => ({ accountId: null, by, fromMs: SOME_TIME_MS, toMs: SOME_TIME_MS + 2 * HOUR_MS }),
+  ),
+  { accountId: 'acc_1', by: 'label', fromMs: SOME_TIME_MS, toMs: SOME_TIME_MS + HOUR_MS },
+  { accountId: 'acc_2', by: 'key', model: 'gpt-5.5', fromMs: SOME_TIME_MS, toMs: SOME_TIME_MS + 2 * HOUR_MS },
+  { accountId: null, by: 'model', keyId: 'key_2', fromMs: SOME_TIME_MS, toMs: SOME_TIME_MS + 2 * HOUR_MS },
 ]
 
 for (const [engineAt, name] of ENGINES.entries()) {
@@ -230,6 +246,11 @@ for (const [engineAt, name] of ENGINES.entries()) {
         const [wanted, found] = [await alone.ledger.sums(query), await cold.ledger.sums(query)]
         t.ok(wanted.length > 0, JSON.stringify(query))
         t.strictSame(found.map(textOf).sort(), wanted.map(textOf).sort(), `sums ${JSON.stringify(query)}`)
+      }
+      for (const query of GROUPS) {
+        const [wanted, found] = [await alone.ledger.groupUse(query), await cold.ledger.groupUse(query)]
+        t.ok(wanted.length > 0, JSON.stringify(query))
+        t.strictSame(found.map(textOf).sort(), wanted.map(textOf).sort(), `groups ${JSON.stringify(query)}`)
       }
       await cold.close()
       const [first] = await exported(alone.ledger, 0)
