@@ -7,6 +7,7 @@ import { adminTurns } from '../base/turn-queue.js'
 import type { AccountUse, GroupUse, UseDetail } from '../store/usage-queries.js'
 import { selectAccount } from './account-selection.js'
 import { AT_ONCE, accountUses, type AccountUseSource } from './account-uses.js'
+import { labelGroups } from './label-groups.js'
 import { monthText } from './ranges.js'
 import { groupNamesOf, NONE } from './sums-of-entries.js'
 import { FIGURE_COLUMNS, shownTotals, unitsCell, type ReportTotals } from './totals.js'
@@ -50,6 +51,11 @@ export interface Report {
 export async function accountReport(store: AccountUseSource, query: ReportQuery): Promise<Report> {
   const { by, account, tree, fromMs, toMs } = query
   const selection = account === null ? null : await selectAccount(store, account)
+  if (selection === null && by.startsWith('label:')) {
+    const groups = await labelGroups(store.ledger, `label=${by.slice('label:'.length)}=`, query, Date.now())
+    if (groups !== null)
+      return reportOf(await groupedUses({ store }, { group: by, accountId: null }, groups), by)
+  }
   const wanted = { fromMs, toMs, by: detailOf(by) }
   const uses = await accountUses(store, wanted, { selection, tree })
   const grouped: GroupUse[] = []

@@ -4,6 +4,8 @@ import { newRequestId } from '../../../src/http/request-id.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
 import { monthOf } from '../../../src/store/limit-arithmetic.js'
 import { AccountUses, useOfEntry, type AccountUse } from '../../../src/store/usage-queries.js'
+import { labelGroups } from '../../../src/usage/label-groups.js'
+import { sumOfTotals, type Totals } from '../../../src/usage/totals.js'
 import { DAY as TODAY } from '../../helpers/long-suite.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { aRow, DAY, HOUR, NOON, type LedgerUnderTest } from './sample-entries.js'
@@ -212,6 +214,17 @@ export async function usedInAnyRange(t: Test, { ledger, clock }: LedgerUnderTest
   const rows = Array.from({ length: 400 }, () => anEntry(anyTime()))
   await Promise.all(rows.map((row) => ledger.settle(row)))
   let pruned: readonly AccountUse[] = []
+  let fromSums = 0
+  const totalsOf = (groups: readonly (Totals & { readonly keyId: string })[]): string[] => {
+    const names = [...new Set(groups.map(({ keyId }) => keyId))].sort()
+    return names.flatMap((name) => {
+      const { requests, failed, inputTokens, costNanoUsd, unpriced, images, audioMs } = sumOfTotals(
+        groups.filter(({ keyId }) => keyId === name),
+      )
+      const figures = [requests, failed, inputTokens, costNanoUsd, unpriced, images, audioMs]
+      return requests === 0 ? [] : [`${name} ${figures.join(' ')}`]
+    })
+  }
   const checked = async (kept: readonly LedgerEntry[], what: string): Promise<void> => {
     for (let at = 0; at < 12; at += 1) {
       const [fromMs = 0, toMs = 0] = [anyTime(), of([anyTime(), DECEMBER, to + HOUR])].sort((a, b) => a - b)
@@ -226,6 +239,19 @@ export async function usedInAnyRange(t: Test, { ledger, clock }: LedgerUnderTest
       }
       const found = await ledger.accountUse({ fromMs, toMs, by })
       t.strictSame(found.map(textOf).sort(), wanted.all().map(textOf).sort(), `${what}: ${fromMs} to ${toMs}`)
+      const labelled = new AccountUses('labels')
+      for (const entry of kept) {
+        if (entry.atMs >= fromMs && entry.atMs < toMs) labelled.add(useOfEntry(entry, monthOf(entry.atMs)))
+      }
+      for (const use of pruned) {
+        if (use.month >= monthOf(fromMs) && use.month <= monthOf(toMs - 1)) labelled.add(use)
+      }
+      const nowMs = of([clock.atMs, DECEMBER + 90 * 60_000])
+      const groups = await labelGroups(ledger, 'label=app=', { fromMs, toMs }, nowMs)
+      if (groups === null) continue
+      fromSums += 1
+      const ofLabels = labelled.all().map((use) => ({ ...use, keyId: use.labels || '(none)' }))
+      t.strictSame(totalsOf(groups), totalsOf(ofLabels), `${what}: labels, ${fromMs} to ${toMs}`)
     }
   }
   await checked(rows, 'all')
@@ -242,4 +268,5 @@ export async function usedInAnyRange(t: Test, { ledger, clock }: LedgerUnderTest
   const late = anEntry(beforeMs - DAY)
   await ledger.settle(late)
   await checked([...kept, late], 'a late entry beside pruned ones')
+  t.ok(fromSums > 8, `${fromSums} reports by label are made of sums`)
 }
