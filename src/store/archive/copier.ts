@@ -20,6 +20,7 @@ import {
   type SealedHours,
 } from '../archive-feed.js'
 import type { MemoryLimit } from '../ledger.js'
+import type { EntryPage, EntryQuery } from '../usage-queries.js'
 import { beganAtMs } from '../records/correct-entry.js'
 import type { Store } from '../store.js'
 import { ArchiveFailure, Sql, type ArchiveEngine } from './archive-engine.js'
@@ -45,6 +46,8 @@ export const LEASE_MS = 60_000
 const RENEW_MS = 15_000
 /** A batch of this number of entries is sent at once. */
 const BATCH_ENTRIES = 5_000
+/** Entries that are kept in one file before they leave the store while the archive is away. */
+const MOST_KEPT = 1_000
 /** After an outage: each batch is confirmed once, and its parts are read and written at the same time. */
 const MOST_ENTRIES = 20_000
 /** A smaller batch is sent after this time. */
@@ -105,6 +108,8 @@ export class ArchiveCopier {
   private sealedAtMs = Number.NEGATIVE_INFINITY
   /** Since when every step succeeded; null after a failure. */
   private healthyFromMs: number | null = null
+  /** When the first step in sequence failed; null: batches arrive. */
+  private awayFromMs: number | null = null
   private reads = 0
   private written = 0
   private late = 0
@@ -153,6 +158,7 @@ export class ArchiveCopier {
    */
   async spill(): Promise<void> {
     this.healthyFromMs = null
+    this.awayFromMs ??= this.nowMs()
     // It may have been restored meanwhile.
     this.comparedAtMs = Number.NEGATIVE_INFINITY
     const { store, files, leader, warn } = this.parts
@@ -265,6 +271,7 @@ export class ArchiveCopier {
     this.count(written)
     await engine.put({ confirmed: String(batch) }, batch)
     this.copiedAtMs = this.nowMs()
+    this.awayFromMs = null
     return true
   }
 
@@ -279,7 +286,9 @@ export class ArchiveCopier {
     const known = await this.withReplaced(batch, own, progress, leaderId)
     if (known === null) return null
     const leads = () => Promise.resolve()
-    const written = await this.writer.write({ number: batch, batch: own, progress: known, leads })
+    // A file may have entries that the archive confirmed before it was away.
+    const all = { ...known, hotFromMs: Infinity }
+    const written = await this.writer.write({ number: batch, batch: own, progress: all, leads })
     const isExpected = progress.onDisk.some(({ from, to }) => from <= batch && batch <= to)
     // The sums of files that were taken for lost have moved without them.
     const sums = isExpected ? sumsOf(written, batch, known) : {}
@@ -523,14 +532,53 @@ export class ArchiveCopier {
     const untilMs = Math.min(this.nowMs() - this.hotMs, oldestAtMs ?? Infinity)
     const hotFromMs = Math.floor(untilMs / sliceMs) * sliceMs
     if (hotFromMs <= progress.hotFromMs) return false
+    let known = progress
     if (tells) {
       const restored = await this.restored(progress)
       if (restored !== null) return restored ? true : null
+    } else {
+      const kept = await this.keepInFiles(progress, hotFromMs)
+      if (kept === null) return null
+      known = kept
     }
-    if (!(await this.save({ ...progress, hotFromMs, version: progress.version + 1 }))) return null
-    if (tells) await this.parts.engine.put(valuesOf({ ...progress, hotFromMs }), progress.version + 1)
+    if (!(await this.save({ ...known, hotFromMs, version: known.version + 1 }))) return null
+    if (tells) await this.parts.engine.put(valuesOf({ ...known, hotFromMs }), known.version + 1)
     await feed.remove(hotFromMs - NEAR_MS)
     return false
+  }
+
+  /**
+   * What leaves the store while the archive is away is in files first: the archive had confirmed it, but may
+   * come back from an older backup. Sums do not wait for these files. Null if there is no room for them, or
+   * if another process leads.
+   */
+  private async keepInFiles(progress: ArchiveProgress, untilMs: number): Promise<ArchiveProgress | null> {
+    const { store, files, leader, warn } = this.parts
+    const toMs = Math.min(untilMs, this.awayFromMs ?? untilMs)
+    const order = { column: 'atMs', isDescending: false } as const
+    let known = progress
+    for (let after: string | null = null; ;) {
+      const query: EntryQuery = { accountId: null, toMs, order, after, limit: MOST_KEPT }
+      const page: EntryPage = await store.ledger.entries(query)
+      after = page.next
+      if (page.entries.length > 0) {
+        const batch = known.confirmed + 1
+        const declared = await store.ledger.archive.declare(batch, BATCH_ENTRIES)
+        const waiting = declared === null ? null : await entriesOf(declared)
+        const entries = [...(waiting?.entries ?? []), ...page.entries]
+        const corrected = waiting?.corrected ?? new Set<string>()
+        if (files?.write(batch, { entries, corrected }) !== true) {
+          warn(
+            `entries stay in the store: files with entries that wait for the archive have their maximum size`,
+          )
+          return null
+        }
+        const next = withBatchOnDisk(known, leader.gateway, waiting?.entries ?? [])
+        if (!(await this.saveNext(next))) return null
+        known = { ...next, version: next.version + 1 }
+      }
+      if (after === null) return known
+    }
   }
 
   /** A restored archive gets again what it has lost, before sums are made of it and entries leave. */

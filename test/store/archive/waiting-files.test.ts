@@ -28,7 +28,10 @@ const skip = engineMissing('postgresql') || redisMissing()
 void t.test('entries that wait move to files and back', { skip, timeout: 240_000 }, async (t) => {
   const clock = { nowMs: SOME_TIME_MS }
   const nowMs = () => clock.nowMs
-  const store = await openStore((await startRedis(t)).url(), { nowMs, monotonicMs: nowMs })
+  const store = await openStore(`${(await startRedis(t)).url()}?timeout_ms=9000`, {
+    nowMs,
+    monotonicMs: nowMs,
+  })
   t.teardown(() => store.close())
   const server = await startArchive(t, 'postgresql')
   const config = archiveConfig({ url: server.url, hotHours: 1, waitingMaxBytes: 50_000 })
@@ -73,9 +76,9 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   await first.spill()
   t.strictSame(warnings, [])
   const names = readdirSync(folder)
-  t.equal(names.length, 1)
+  t.equal(names.length, 2, 'also of what the archive had confirmed before')
   const progress = await store.ledger.archive.progress()
-  t.match(progress, { confirmed: 2, onDisk: [{ gateway: 'gateway one', from: 2, to: 2, rows: 400 }] })
+  t.match(progress, { confirmed: 3, onDisk: [{ gateway: 'gateway one', from: 2, to: 2, rows: 400 }] })
   t.equal((await store.ledger.archive.waiting()).rows, 0)
   const left = await store.ledger.entries({ accountId: null, after: null, limit: 10 })
   t.equal(left.entries.length, 0, 'they have left Redis')
@@ -84,7 +87,7 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   t.ok(failure instanceof GatewayError && failure.kind === 'archive_unavailable')
   t.match(String(failure), /400 on gateway "gateway one"/, 'a part is not shown as the whole')
   await first.spill()
-  t.equal(readdirSync(folder).length, 1, 'what has room stays')
+  t.equal(readdirSync(folder).length, 2, 'what has room stays')
 
   // One entry settles late; another gateway leads when the archive is back.
   await first.close()
@@ -116,7 +119,7 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   }
   const before = await joint.ledger.entries({ ...page, toMs: all[20]?.atMs ?? 0 })
   t.equal(before.entries.length, 20, 'earlier times are complete')
-  t.equal(await first.step(), null)
+  for (const _ of names) t.equal(await first.step(), null)
   t.strictSame(readdirSync(folder), [])
   await settle(other)
   t.strictSame((await store.ledger.archive.progress())?.onDisk, [])
@@ -162,4 +165,88 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   t.equal(last.counts.dropped, 1)
   t.equal(await count('SELECT count(*) AS n FROM sluice_requests'), all.length - 1)
   await joint.close()
+})
+
+const older = 'entries that the archive confirmed are in files before they leave while it is away'
+void t.test(older, { skip, timeout: 240_000 }, async (t) => {
+  const clock = { nowMs: SOME_TIME_MS }
+  const nowMs = () => clock.nowMs
+  const store = await openStore(`${(await startRedis(t)).url()}?timeout_ms=9000`, {
+    nowMs,
+    monotonicMs: nowMs,
+  })
+  t.teardown(() => store.close())
+  const server = await startArchive(t, 'postgresql')
+  const config = archiveConfig({ url: server.url, hotHours: 1, waitingMaxBytes: 50_000 })
+  const engine = await openArchiveEngine(config)
+  t.teardown(() => engine.close())
+  for (const statement of schemaStatements({ engine: 'postgresql', config })) await engine.run(statement)
+  const folder = join(t.testdir(), 'archive')
+  const warnings: string[] = []
+  const copierOf = (maxBytes: number) =>
+    new ArchiveCopier({
+      ...{ store, engine, config, nowMs, leader: { id: 'one', gateway: 'gw', pid: 1 } },
+      files: new WaitingFiles(folder, store.id, maxBytes),
+      refused: (_, reason) => t.fail(reason),
+      warn: (message) => warnings.push(message),
+    })
+  const copier = copierOf(10_000_000)
+  const settle = async (): Promise<void> => {
+    for (let quiet = 0; quiet < 2; clock.nowMs += 6_000) {
+      quiet = (await copier.step()) === true ? 0 : quiet + 1
+    }
+  }
+  const all: LedgerEntry[] = []
+  const add = async (count: number): Promise<void> => {
+    for (let at = 0; at < count; at += 1, clock.nowMs += 10_000) {
+      const entry = anEntry(all.length, { atMs: clock.nowMs })
+      all.push(entry)
+      await store.ledger.append(entry)
+    }
+  }
+  await add(30)
+  await settle()
+  const backup = await store.ledger.archive.progress()
+  for (let part = 0; part < 5; part += 1) {
+    await add(10)
+    await settle()
+  }
+  await server.stop()
+  await add(1)
+  await t.rejects(copier.step())
+  await copier.spill()
+  await add(400)
+  clock.nowMs += 3 * HOUR_MS
+  await t.rejects(copier.step())
+  const small = copierOf(200_000)
+  await small.spill()
+  const kept = await store.ledger.entries({ accountId: null, after: null, limit: 1_000 })
+  t.equal(kept.entries.length, all.length, 'without room in files they stay')
+  t.match(warnings.splice(0), [/entries stay in the store/])
+  await copier.spill()
+  const left = await store.ledger.entries({ accountId: null, after: null, limit: 10 })
+  t.equal(left.entries.length, 0, 'they have left Redis')
+
+  await server.start()
+  await engine.run(`DELETE FROM sluice_entries WHERE batch > ${backup?.confirmed ?? 0}`)
+  await engine.run(`DELETE FROM sluice_hours WHERE seal > ${backup?.round ?? 0}`)
+  const values = {
+    confirmed: backup?.confirmed ?? 0,
+    round: backup?.round ?? 0,
+    sums_to: backup?.sumsToMs ?? 0,
+  }
+  for (const [name, value] of Object.entries(values)) {
+    await engine.run(`UPDATE sluice_archive SET value = '${value}', version = 0 WHERE name = '${name}'`)
+  }
+  await settle()
+  const rows = await engine.query('SELECT request_id FROM sluice_entries ORDER BY 1')
+  const ids = rows.map((row) => row['request_id'])
+  t.strictSame(ids, all.map(({ requestId }) => requestId).sort(), 'each is in the archive, once')
+  const count = async (sql: string) => Number((await engine.query(sql))[0]?.['n'] ?? -1)
+  t.equal(await count('SELECT sum(requests) AS n FROM sluice_usage'), all.length)
+  const cost = all.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+  t.equal(await count('SELECT sum(cost_nano_usd) AS n FROM sluice_usage'), cost)
+  t.strictSame((await verifyHours(store, engine, 0, Infinity)).different, [])
+  t.strictSame(readdirSync(folder), [])
+  await copier.close()
 })
