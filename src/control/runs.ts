@@ -56,7 +56,9 @@ export async function shownRun(
     cost_nano_usd: costNanoUsd,
     cost_usd: usd(costNanoUsd),
     tools: mostCalled(tools).map((tool) => ({ ...tool })),
-    limits: (await limitsOfRun(store, config, account, run)).map((limit) => ({ ...limit })),
+    limits: (await limitsOfRun(store, config, { account, run, firstAtMs })).map(({ sinceMs, ...limit }) => {
+      return { ...limit, counts_since: timeText(sinceMs) }
+    }),
     first_at: timeText(firstAtMs),
     last_at: timeText(lastAtMs),
     ended_at: timeText(endedAtMs),
@@ -71,12 +73,22 @@ export function mostCalled(tools: readonly ToolCalls[]): ToolCalls[] {
 /** A limit of a run; amounts of money are dollars. */
 type RunLimit = Omit<NamedLevel, 'resetsAtMs'>
 
+/** A run of an account, and its first request. */
+interface BegunRun {
+  readonly account: Account
+  readonly run: string
+  /** Null before it. */
+  readonly firstAtMs: number | null
+}
+
+/** A counter that begins so long after its run has no earlier use. */
+const SAME_MS = 60_000
+
 /** The limits of the run that do not depend on the model or upstream of a request. */
 export async function limitsOfRun(
   { ledger }: Pick<Store, 'ledger'>,
   config: Pick<Config, 'limits' | 'plans' | 'dimensions'>,
-  account: Account,
-  run: string,
+  { account, run, firstAtMs }: BegunRun,
 ): Promise<RunLimit[]> {
   const identity: Identity = {
     ...{ keyId: '', ...accountPart(account, []), digest: null, expiresAtMs: null, models: null },
@@ -87,7 +99,11 @@ export async function limitsOfRun(
     .of({ identity, ...none })
     .filter(({ subject }) => subject.startsWith(dimensionSubject(RUN)))
   const levels = await namedLevels({ ledger }, account.id, limits, Date.now())
-  return levels.map(({ limit, amount, used, remaining }) => ({ limit, amount, used, remaining }))
+  return levels.map(({ limit, amount, used, remaining, sinceMs: countedMs }) => {
+    // The counter of a run begins with its first request, if its limit is no younger.
+    const isWhole = countedMs === null || firstAtMs === null || firstAtMs >= countedMs - SAME_MS
+    return { limit, amount, used, remaining, sinceMs: isWhole ? null : countedMs }
+  })
 }
 
 /** A run to end, and who ends it. */

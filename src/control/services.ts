@@ -47,6 +47,7 @@ export interface Services extends LinkParts {
     | 'groupUse'
     | 'lastUse'
     | 'limitStates'
+    | 'budgetMarks'
     | 'memory'
   >
   readonly sessions: Sessions

@@ -5,7 +5,7 @@
  */
 import type { LimitingConfig } from '../config/config.js'
 import { GatewayError } from '../errors.js'
-import type { Admission, AdmissionResult, Ledger, LimitState, Raise } from '../store/ledger.js'
+import type { Admission, AdmissionResult, Ledger, Raise } from '../store/ledger.js'
 import { LastLimitStates, OutageLimits } from './outage-limits.js'
 import type {
   AdmissionRequest,
@@ -29,7 +29,7 @@ interface LimiterOptions {
   /** Called with the length of the outage when the store is available again. */
   readonly onBack?: (elapsedMs: number) => void
   /** Called for each admission with the states of its limits in the store. */
-  readonly onAdmitted?: (admissionRequest: AdmissionRequest, limitStates: readonly LimitState[]) => void
+  readonly onAdmitted?: (admissionRequest: AdmissionRequest) => void
   /** Time limit for a result of the ledger, in ms; default 2000. */
   readonly lateMs?: number
 }
@@ -127,7 +127,7 @@ export class Limiter {
       return { limitReservation, closed: false, limitStates }
     }
     this.storeReplied()
-    if (admitted) this.options.onAdmitted?.(admissionRequest, limitStates)
+    if (admitted) this.options.onAdmitted?.(admissionRequest)
     return {
       limitReservation: admitted ? { admissionRequest, taken: 'reserved', timesSeen: null } : null,
       closed: false,

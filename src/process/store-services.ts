@@ -1,6 +1,7 @@
 /**
  * The parts of a data-plane process that use the store: authentication, reasoning state, limits, the ledger.
  */
+import { hash } from 'node:crypto'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import { Authenticator } from '../accounts/authentication/authenticator.js'
 import { labelsText, NO_LABELS } from '../accounts/labels.js'
@@ -13,6 +14,7 @@ import { StoredResponses } from '../gateway/stored-responses/stored-responses.js
 import { LedgerWriter } from '../ledger/ledger-writer.js'
 import { Spool } from '../ledger/spool.js'
 import { Limiter } from '../limits/limiter.js'
+import { keptTimes } from '../usage/kept-times.js'
 import { BudgetSeeds } from '../usage/seed-budgets.js'
 import { modelRulesWithoutRoute, unmatchedRules, selectsSubjects } from '../limits/unmatched-rules.js'
 import type { Logger } from '../observe/log.js'
@@ -30,6 +32,8 @@ import type { Store } from '../store/store.js'
 const PROBE_MS = 2000
 /** Time between two removals of keys that expired long ago. */
 const REMOVAL_MS = 600_000
+/** A reading for a budget that begins is done once by all processes. */
+const SEEDED_ONCE_MS = 5_000
 
 /** Releases the parts of the gateway after it has ended. */
 export async function release(
@@ -129,7 +133,16 @@ export async function partsOf(
   })
   const seeds = new BudgetSeeds({
     ledger: observers.ledger,
-    nameOf: async (accountId) => (await store.accountById(accountId))?.name ?? null,
+    own: store.ledger,
+    kept: (ofStore) => keptTimes(store.ledger, current().config, { nowMs: Date.now(), ofStore }),
+    ownerOf: (of, id, accountId) => {
+      return of === 'key' ? store.keyById(accountId, id) : store.accountById(id)
+    },
+    async isTurn(name) {
+      const turn = { name: `seed:${hash('sha256', name, 'hex')}`, burst: 1, everyMs: SEEDED_ONCE_MS }
+      const [waitMs = 0] = await store.throttle.take([turn], Date.now())
+      return waitMs === 0
+    },
     warn: ({ accountId }, cause) => {
       const reason = reasonOf(cause)
       log.warn('a budget does not count earlier use yet', { account_id: accountId, reason })
@@ -152,7 +165,7 @@ function newLimiter(
   return new Limiter({
     ledger,
     settings,
-    onAdmitted: (admissionRequest, limitStates) => seeds.admitted(admissionRequest, limitStates),
+    onAdmitted: (admissionRequest) => seeds.admitted(admissionRequest),
     now: () => performance.now(),
     onAway: (why) => {
       metrics.limitsLocal(true)

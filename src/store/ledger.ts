@@ -155,15 +155,30 @@ export interface BudgetSpent {
   readonly period: number
   /** Nano-dollars, tokens or requests. */
   readonly amount: number
+  /** Null or absent: it counts its whole period. */
+  readonly mark?: BudgetMark | null
+}
+
+/** A budget or quota that began to count within its day, week or month, or after years of use. */
+export interface BudgetMark {
+  readonly period: number
+  /** When its first request arrived, ms since 1970; null: what was used before needs no further reading. */
+  readonly begunMs: number | null
+  /** It counts what was used from this time on; null: in its whole period. */
+  readonly sinceMs: number | null
+  /** What was added of the use before it began. */
+  readonly added: number
 }
 
 /** What is added to a budget or quota. */
 export interface AddedUse {
   readonly period: number
-  /** What earlier calls have added. */
-  readonly before: number
-  /** What is added with this call in all. */
+  /** What is added in all, with what earlier calls have added. */
   readonly total: number
+  /** Since when it counts with that; null: its whole period. */
+  readonly sinceMs: number | null
+  /** Whether later calls may add more. */
+  readonly isLast: boolean
 }
 
 /** Older entries and sums are removed; ms since 1970. */
@@ -243,9 +258,18 @@ export interface Ledger {
   expire(overdueMs?: number): Promise<number>
   /**
    * Adds what was used in a period before the budget or quota counted; false, and nothing is added, if its
-   * period is another one. A call whose reply was lost is repeated: the amount is added once.
+   * period is another one. A call whose reply was lost is repeated: the amount is added once. `sinceMs` never
+   * moves to a later time.
    */
   addToBudget(accountId: string, demand: BudgetDemand | QuotaDemand, added: AddedUse): Promise<boolean>
+  /**
+   * The marks of budgets and quotas that began within their running period, in the order of the demands; null
+   * for those that count it from its start, and for those without a request.
+   */
+  budgetMarks(
+    accountId: string,
+    demands: readonly (BudgetDemand | QuotaDemand)[],
+  ): Promise<(BudgetMark | null)[]>
   /** The states of limits, without taking anything; in the order of the demands. */
   limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]>
   /** In order of time. */

@@ -1,46 +1,71 @@
 /**
- * Budgets and quotas that begin in the middle of their day, week or month, or after years of use: the first
- * request that one counts starts a reading of the ledger in the background, and what was used before in the
- * same period is added. Requests never wait for it. A budget counts each request that is admitted after its
- * first one, so what is added are the requests that had ended when the first one arrived, and those that had
- * arrived a minute before it; later readings add those of them that were still running.
+ * Budgets and quotas that begin in the middle of their day, week or month, or after years of use: the store
+ * marks them when they begin, and the first request that a process sees of one starts a reading of the ledger
+ * in the background: what was used before in the same period is added. Requests never wait for it. A budget
+ * counts each request that is admitted after its first one, so what is added are the requests that had been
+ * admitted when the first one arrived, and those that had arrived a minute before it; later readings add
+ * those of them that were still running, or whose entries were on the disk of a machine. The mark stays until
+ * the last reading, so a gateway that starts goes on; it tells since when a budget counts whose earlier use
+ * the ledger does not have, or not while the archive is away.
  */
 import { Lru } from '../base/lru.js'
 import { addNanoUsd, withoutNanoUsd, type NanoUsd } from '../base/nano-usd.js'
-import { DAY_MS } from '../base/time-units.js'
+import { DAY_MS, HOUR_MS } from '../base/time-units.js'
+import { GatewayError } from '../errors.js'
 import type { WindowKind } from '../base/limit-members.js'
 import { SHADOW_ACCOUNT, type LedgerEntry } from '../ledger/entry.js'
 import type { AdmissionRequest } from '../limits/reservation-types.js'
-import type { BudgetDemand, Ledger, LimitState, QuotaDemand } from '../store/ledger.js'
-import { isWindowed, periodOf, spanOf, windowAmounts, WINDOWS } from '../store/limit-arithmetic.js'
+import type { BudgetDemand, Ledger, QuotaDemand } from '../store/ledger.js'
+import { isWindowed, periodOf, spanOf, WINDOWS } from '../store/limit-arithmetic.js'
 import type { EntryQuery, GroupUse } from '../store/usage-queries.js'
 import { ExactUsage } from './exact-usage.js'
+import type { KeptTimes } from './kept-times.js'
 
 /** What is read and written. */
 export interface SeedOptions {
   /** The store's ledger with the archive. */
-  readonly ledger: Pick<
-    Ledger,
-    'addToBudget' | 'sums' | 'groupUse' | 'cells' | 'lastUse' | 'entries' | 'export' | 'entry'
-  >
-  /** The name of an account; null if it does not exist. */
-  readonly nameOf: (accountId: string) => Promise<string | null>
+  readonly ledger: SeedLedger
+  /** The store's ledger alone, which is read while the archive is away; absent: there is no archive. */
+  readonly own?: SeedLedger
+  /** From when on the ledger has everything; `ofStore`: the store alone. */
+  readonly kept: (ofStore: boolean) => Promise<KeptTimes>
+  /** An account, or a key of one; null if it does not exist. */
+  readonly ownerOf: (of: 'account' | 'key', id: string, accountId: string) => Promise<Owner | null>
+  /** Whether this process does a reading, which all processes may begin. Default: it does. */
+  readonly isTurn?: (name: string) => Promise<boolean>
   /** The first reading failed, and is repeated; until then the budget counts from its first request on. */
   readonly warn: (begun: { readonly accountId: string }, cause: unknown) => void
-  /** The times of readings after the first request, in ms. */
+  /** The times of readings after the budget began, in ms. */
   readonly delaysMs?: readonly number[]
   /** The time until a failed reading is repeated, longer with each failure. */
   readonly retryMs?: number
   readonly nowMs?: () => number
 }
 
-/** Requests that ran at the beginning have mostly ended after a minute, batches after a day. */
-const DELAYS_MS = [0, 10_000, 60_000, 900_000, 90_000_000]
+type SeedLedger = Pick<
+  Ledger,
+  'addToBudget' | 'budgetMarks' | 'sums' | 'groupUse' | 'cells' | 'lastUse' | 'entries' | 'export' | 'entry'
+>
+
+/** Whose requests a budget counts. */
+interface Owner {
+  readonly name: string
+  readonly createdAtMs: number
+}
+
+/**
+ * Requests that ran at the beginning have mostly ended after a minute, batches after a day; entries on the
+ * disk of a machine arrive when it is back, mostly within weeks.
+ */
+const DELAYS_MS = [0, 10_000, 60_000, 900_000, 90_000_000, 7 * DAY_MS, 28 * DAY_MS]
 const RETRY_MS = 30_000
+const MOST_RETRY_MS = 900_000
+/** The longest delay of a timer. */
+const MOST_DELAY_MS = 20 * DAY_MS
 /** Budgets that wait for a reading. */
 const MOST_WAITING = 20_000
-/** Readings of a budget that fail in sequence. */
-const MOST_FAILURES = 100
+/** A budget whose requests ended longer before its period may have had no rule in between. */
+const GOES_ON_MS = HOUR_MS
 /** Entries that are read at once. */
 const PAGE = 1_000
 /** A request is admitted at most this long after it arrived; very slow uploads take longer. */
@@ -61,12 +86,16 @@ interface Begun {
   readonly accountId: string
   readonly demand: Counted
   readonly period: number
-  /** The person who sent its first request. */
+  readonly name: string
+  /** The person who sent a request of it. */
   readonly user: string | null
-  /** When its first request arrived, ms since 1970. */
-  readonly atMs: number
-  /** What was added by readings. */
-  readonly added: number
+}
+
+/** What a reading has found. */
+interface Found {
+  readonly total: number
+  /** Null: everything in the period. */
+  readonly sinceMs: number | null
 }
 
 /** Reads the ledger for budgets that begin; holds timers until `close`. */
@@ -74,8 +103,8 @@ export class BudgetSeeds {
   private readonly options: SeedOptions
   private readonly nowMs: () => number
   private readonly timers = new Set<NodeJS.Timeout>()
-  /** The last period of each budget that this process has met. */
-  private readonly seen = new Lru<number>(MOST_WAITING)
+  /** The last period of each budget that this process has met, and its last request in it. */
+  private readonly seen = new Lru<{ readonly period: number; lastMs: number }>(MOST_WAITING)
   private last: Promise<void> = Promise.resolve()
 
   constructor(options: SeedOptions) {
@@ -83,19 +112,22 @@ export class BudgetSeeds {
     this.nowMs = options.nowMs ?? Date.now
   }
 
-  /** Notes the budgets whose first request this is. */
-  admitted({ accountId, demands, unsettled }: AdmissionRequest, states: readonly LimitState[]): void {
-    for (const [at, demand] of demands.entries()) {
-      const state = states[at]
-      if (state === undefined || !isWindowed(demand)) continue
-      const period = periodOf(demand.kind, this.nowMs())
+  /** Looks for the marks of budgets that this process has not met in their period. */
+  admitted({ accountId, demands, unsettled }: AdmissionRequest): void {
+    const nowMs = this.nowMs()
+    for (const demand of demands) {
+      if (!isWindowed(demand)) continue
+      const period = periodOf(demand.kind, nowMs)
       const name = `${demand.kind} ${demand.shared ? '' : accountId} ${demand.subject}`
       const last = this.seen.get(name)
-      if (last !== period) this.seen.set(name, period)
-      // One that counted in the last period goes on: at midnight all of them have a first request.
-      if (!isFirst(demand, state) || (last !== undefined && last >= period - 1)) continue
-      const { user, atMs } = unsettled
-      this.schedule({ accountId, demand, period, user, atMs, added: 0 }, 0)
+      if (last?.period === period) {
+        last.lastMs = nowMs
+        continue
+      }
+      this.seen.set(name, { period, lastMs: nowMs })
+      // One that counted at the end of the last period goes on: at midnight all of them have a first request.
+      if (last !== undefined && last.lastMs >= spanOf(demand.kind, nowMs).fromMs - GOES_ON_MS) continue
+      this.schedule({ accountId, demand, period, name, user: unsettled.user }, 0)
     }
   }
 
@@ -110,50 +142,90 @@ export class BudgetSeeds {
     this.timers.clear()
   }
 
-  private schedule(begun: Begun, step: number, failures = 0): void {
-    const delaysMs = this.options.delaysMs ?? DELAYS_MS
-    const delayMs = failures === 0 ? delaysMs[step] : (this.options.retryMs ?? RETRY_MS) * failures
-    if (delayMs === undefined || this.timers.size >= MOST_WAITING) return
-    const timer = setTimeout(() => {
-      this.timers.delete(timer)
-      // In sequence: a reading must not take the store from requests.
-      this.last = this.last.then(() => this.read(begun, step, failures))
-    }, delayMs)
+  private schedule(begun: Begun, delayMs: number, failures = 0): void {
+    if (this.timers.size >= MOST_WAITING) return
+    const timer = setTimeout(
+      () => {
+        this.timers.delete(timer)
+        // In sequence: a reading must not take the store from requests.
+        this.last = this.last.then(() => this.read(begun, failures))
+      },
+      Math.min(MOST_DELAY_MS, delayMs),
+    )
     this.timers.add(timer.unref())
   }
 
-  private async read(begun: Begun, step: number, failures: number): Promise<void> {
-    if (periodOf(begun.demand.kind, this.nowMs()) !== begun.period) return
+  private async read(begun: Begun, failures: number): Promise<void> {
+    const { accountId, demand, period, name } = begun
+    if (periodOf(demand.kind, this.nowMs()) !== period) return
     try {
-      this.schedule({ ...begun, added: begun.added + (await this.seed(begun)) }, step + 1)
+      const [mark = null] = await this.options.ledger.budgetMarks(accountId, [demand])
+      const selected = selectionOf(begun)
+      if (mark === null || mark.begunMs === null || selected === null) return
+      const { begunMs } = mark
+      const delaysMs = this.options.delaysMs ?? DELAYS_MS
+      const next = delaysMs.findIndex((delayMs) => begunMs + delayMs > this.nowMs())
+      const isLast = next < 0
+      if ((await this.options.isTurn?.(`${name} ${period} ${next} ${failures > 0}`)) !== false) {
+        const isAdded = await this.seed(begun, { begunMs, selected, isLast })
+        if (!isAdded) return
+      }
+      if (!isLast) this.schedule(begun, begunMs + (delaysMs[next] ?? 0) - this.nowMs())
     } catch (error) {
       if (failures === 0) this.options.warn(begun, error)
-      if (failures < MOST_FAILURES) this.schedule(begun, step, failures + 1)
+      const retryMs = this.options.retryMs ?? RETRY_MS
+      this.schedule(begun, Math.min(MOST_RETRY_MS, retryMs * (failures + 1)), failures + 1)
     }
   }
 
-  /** Adds what readings did not add yet. Returns what was added. */
-  private async seed(begun: Begun): Promise<number> {
-    const { accountId, demand, period } = begun
-    const selected = selectionOf(begun)
-    if (selected === null) return 0
-    const { fromMs } = spanOf(demand.kind, begun.atMs)
-    const cutMs = Math.max(fromMs, begun.atMs - MOST_UNTIL_ADMISSION_MS)
-    const usage = new Sum()
-    if (fromMs < cutMs) await this.addEarlier(usage, selected, { fromMs, toMs: cutMs })
-    for await (const entry of this.entries(selected, { fromMs: cutMs, toMs: begun.atMs })) {
-      if (entry.atMs + entry.durationMs <= begun.atMs) usage.addEntry(entry)
+  /** Adds what readings did not add yet; false if the period of the budget is over. */
+  private async seed({ accountId, demand, period }: Begun, seeding: Seeding): Promise<boolean> {
+    const { ledger, own } = this.options
+    const add = (found: Found, isLast: boolean): Promise<boolean> =>
+      ledger.addToBudget(accountId, demand, { period, ...found, isLast })
+    try {
+      return await add(await this.found(demand, seeding, ledger), seeding.isLast)
+    } catch (error) {
+      if (own === undefined || !(error instanceof GatewayError) || error.kind !== 'archive_unavailable')
+        throw error
+      // What the store has counts at once.
+      await add(await this.found(demand, seeding, own), false)
+      throw error
     }
-    const { added: before } = begun
-    const total = usage.of(demand.kind)
-    if (total <= before) return 0
-    const isAdded = await this.options.ledger.addToBudget(accountId, demand, { period, before, total })
-    return isAdded ? total - before : 0
+  }
+
+  /** What the ledger has of the use before the budget began. */
+  private async found(demand: Counted, { begunMs, selected }: Seeding, ledger: SeedLedger): Promise<Found> {
+    const { fromMs } = spanOf(demand.kind, begunMs)
+    const cutMs = Math.max(fromMs, begunMs - MOST_UNTIL_ADMISSION_MS)
+    const usage = new Sum()
+    // What leaves the ledger during the reading is not in it.
+    const kept = await this.options.kept(ledger !== this.options.ledger)
+    if (fromMs < cutMs) await this.addEarlier(usage, selected, { fromMs, toMs: cutMs }, ledger)
+    for await (const entry of this.entries(selected, { fromMs: cutMs, toMs: begunMs }, ledger)) {
+      if (admittedMs(entry) < begunMs) usage.addEntry(entry)
+    }
+    const sinceMs = await this.completeFrom(selected, kept, cutMs)
+    return { total: usage.of(demand.kind), sinceMs: sinceMs <= fromMs ? null : Math.min(sinceMs, begunMs) }
+  }
+
+  /** From when on a reading has found everything; ms since 1970, 0 for always. */
+  private async completeFrom(
+    { of, name, accountId }: Selected,
+    { entriesFromMs, sumsFromMs }: KeptTimes,
+    cutMs: number,
+  ): Promise<number> {
+    const edgeMs = Math.floor(cutMs / HOUR_MS) * HOUR_MS
+    // No sums are kept by person.
+    if (of === 'user') return entriesFromMs
+    const fromMs = entriesFromMs > edgeMs ? Math.max(entriesFromMs, sumsFromMs) : sumsFromMs
+    if (of === 'model' || of === 'upstream' || of === 'label') return fromMs
+    const owner = await this.options.ownerOf(of === 'key' ? 'key' : 'account', name, accountId)
+    return owner !== null && owner.createdAtMs >= fromMs ? 0 : fromMs
   }
 
   /** Adds what was used by requests that arrived in a time. */
-  private async addEarlier(usage: Sum, selected: Selected, time: Time): Promise<void> {
-    const { ledger } = this.options
+  private async addEarlier(usage: Sum, selected: Selected, time: Time, ledger: SeedLedger): Promise<void> {
     const { of, name, accountId, model } = selected
     const ofModel = model === undefined ? {} : { model }
     const exact = new ExactUsage(ledger, { ...DAYS, ...time, nowMs: this.nowMs() })
@@ -167,7 +239,7 @@ export class BudgetSeeds {
         usage.add(await exact.sums({ ...ofModel, accountId: name, per: 'model' }))
         return
       case 'tree': {
-        const above = await this.options.nameOf(name)
+        const above = (await this.options.ownerOf('account', name, name))?.name ?? null
         const all = await exact.groups({ accountId: null, by: 'account' })
         usage.add(all.filter(({ keyId }) => isWithin(keyId, name, above)))
         return
@@ -184,7 +256,7 @@ export class BudgetSeeds {
       }
       case 'user':
         // No sums are kept by person.
-        for await (const entry of this.entries(selected, time)) usage.addEntry(entry)
+        for await (const entry of this.entries(selected, time, ledger)) usage.addEntry(entry)
         return
       default:
         of satisfies never
@@ -192,10 +264,14 @@ export class BudgetSeeds {
   }
 
   /** The entries that a budget counts, of a time. */
-  private async *entries(selected: Selected, time: Time): AsyncGenerator<LedgerEntry> {
+  private async *entries(
+    selected: Selected,
+    time: Time,
+    ledger: Pick<Ledger, 'entries'>,
+  ): AsyncGenerator<LedgerEntry> {
     const of = await this.conditionOf(selected)
     for (let after: string | null = null; ;) {
-      const page = await this.options.ledger.entries({ ...of, ...time, after, limit: PAGE })
+      const page = await ledger.entries({ ...of, ...time, after, limit: PAGE })
       yield* page.entries
       after = page.next
       if (after === null) return
@@ -215,7 +291,7 @@ export class BudgetSeeds {
       case 'account':
         return { accountId: name, ...ofModel }
       case 'tree': {
-        const above = await this.options.nameOf(name)
+        const above = (await this.options.ownerOf('account', name, name))?.name ?? null
         if (above === null) return { accountId: name }
         return { accountId: null, within: { accountId: name, name: above } }
       }
@@ -269,10 +345,18 @@ class Sum {
   }
 }
 
-/** Whether the budget counts this request alone. */
-function isFirst(demand: Counted, { limit, remaining }: LimitState): boolean {
-  const { cost } = windowAmounts(demand)
-  return limit - remaining === Math.min(cost, limit)
+/** When the request was admitted, ms since 1970; if that is not known, when it ended. */
+function admittedMs({ atMs, durationMs, hops }: LedgerEntry): number {
+  const { authenticate, receive, route, admit } = hops
+  if (admit === undefined) return atMs + durationMs
+  return atMs + (authenticate ?? 0) + (receive ?? 0) + (route ?? 0) + admit
+}
+
+/** A reading of what was used before a budget began. */
+interface Seeding {
+  readonly begunMs: number
+  readonly selected: Selected
+  readonly isLast: boolean
 }
 
 /** Whether a group by account, its id and its path, is an account or below it. */

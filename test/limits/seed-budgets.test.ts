@@ -14,6 +14,7 @@ import { openArchiveEngine } from '../../src/store/archive/open-archive-engine.j
 import { schemaStatements } from '../../src/store/archive/schema-statements.js'
 import type { WindowKind } from '../../src/base/limit-members.js'
 import type { Config } from '../../src/config/config.js'
+import { GatewayError } from '../../src/errors.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { BudgetSeeds, type SeedOptions } from '../../src/usage/seed-budgets.js'
 import type { BudgetDemand, Ledger, QuotaDemand } from '../../src/store/ledger.js'
@@ -47,7 +48,8 @@ function seedsOf(
 ): BudgetSeeds {
   const seeds = new BudgetSeeds({
     ledger,
-    nameOf: (id) => Promise.resolve(id === 'acc_top' ? 'company' : null),
+    kept: () => Promise.resolve({ entriesFromMs: 0, sumsFromMs: 0 }),
+    ownerOf: (_, id) => Promise.resolve(id === 'acc_top' ? { name: 'company', createdAtMs: 0 } : null),
     warn: (_, cause) => t.fail(String(cause)),
     delaysMs: [0],
     nowMs: () => clock.nowMs,
@@ -72,8 +74,8 @@ async function begin(
   row: Partial<LedgerEntry> = {},
 ): Promise<string> {
   const admission = anAdmission([demand], { row: { user: 'ada@example.com', ...row } })
-  const { limitStates } = await ledger.admit(admission)
-  seeds.admitted(admission, limitStates)
+  await ledger.admit(admission)
+  seeds.admitted(admission)
   await delay(20)
   await seeds.idle()
   return admission.requestId
@@ -227,6 +229,110 @@ for (const [at, kind] of (['sqlite', 'redis'] as const).entries()) {
       t.equal(await left(demand), 1_000_003 + COST)
     })
 
+    const sinceOf = async (demand: BudgetDemand | QuotaDemand): Promise<number | null | undefined> => {
+      const [mark] = await ledger.budgetMarks('acc_ada', [demand])
+      return mark?.sinceMs
+    }
+
+    await t.test('a reading that failed is done by the next process that meets the budget', async (t) => {
+      const away = (): Promise<never> => Promise.reject(new GatewayError('archive_unavailable', 'away'))
+      const joint = Object.assign(Object.create(ledger) as Ledger, { entries: away })
+      const warnings: unknown[] = []
+      const first = seedsOf(t, {
+        ...{ ledger: joint, own: ledger, clock, delaysMs: [0, 1_000], retryMs: 60_000 },
+        kept: (ofStore) => Promise.resolve({ entriesFromMs: ofStore ? NOON - DAY : 0, sumsFromMs: 0 }),
+        warn: (_, cause) => warnings.push(cause),
+      })
+      const demand = demandOf('tokens_month', 'user:ada@example.com', true)
+      await begin({ ledger, seeds: first }, demand)
+      t.equal(warnings.length, 1)
+      t.equal(await left(demand), 6 * 120 + COST, 'what the store has counts at once')
+      t.equal(await sinceOf(demand), NOON - DAY, 'and it tells since when it counts')
+      first.close()
+
+      const late = { user: 'ada@example.com', accountPath: 'company/ada' }
+      await ledger.append(aRow({ ...late, atMs: NOON - 3 * DAY, usage: { input: 1_000 } }))
+      const restarted = seedsOf(t, { ledger, clock, delaysMs: [0, 150] })
+      await begin({ ledger, seeds: restarted }, demand)
+      t.equal(await left(demand), 6 * 120 + 1_000 + 2 * COST, 'it is complete, and counts once')
+      t.equal(await sinceOf(demand), null)
+
+      await ledger.append(aRow({ ...late, atMs: NOON - 4 * DAY, usage: { input: 7 } }))
+      clock.nowMs = NOON + 200
+      await delay(250)
+      await restarted.idle()
+      clock.nowMs = NOON
+      t.equal(await left(demand), 6 * 120 + 1_007 + 2 * COST, 'an entry of a disk that was away is added')
+      const [mark] = await ledger.budgetMarks('acc_ada', [demand])
+      t.equal(mark?.begunMs, null, 'no reading is left')
+      await begin({ ledger, seeds: seedsOf(t, { ledger, clock }) }, demand)
+      t.equal(await left(demand), 6 * 120 + 1_007 + 3 * COST)
+    })
+
+    await t.test('tells since when it counts if the ledger lacks a part of its period', async (t) => {
+      const kept = { entriesFromMs: NOON - DAY, sumsFromMs: NOON - 30 * DAY }
+      const of = { ledger, clock, kept: () => Promise.resolve(kept) }
+      const ownerOf: SeedOptions['ownerOf'] = (_, id) =>
+        Promise.resolve(id === 'key_new' ? { name: id, createdAtMs: NOON - 20 * DAY } : null)
+      const cases: readonly (readonly [WindowKind, string, boolean, number | null])[] = [
+        ['requests_total', 'key:key_old;own', false, NOON - 30 * DAY],
+        ['requests_total', 'key:key_new;own', false, null],
+        ['tokens_month', 'key:key_old;own', false, null],
+        ['requests_total', 'label:team=a', true, NOON - 30 * DAY],
+        ['tokens_week', 'user:ada@example.com', true, NOON - DAY],
+        ['tokens_day', 'user:ada@example.com', true, null],
+        ['tokens_day', 'model:claude;plan=max', true, NOON],
+        ['requests_total', 'dimension:run=two', false, NOON],
+      ]
+      for (const [window, subject, shared, wanted] of cases) {
+        const demand = demandOf(window, subject, shared)
+        await begin({ ledger, seeds: seedsOf(t, { ...of, ownerOf }) }, demand)
+        t.equal(await sinceOf(demand), wanted, `${window} of ${subject}`)
+      }
+    })
+
+    await t.test('one that goes on from the last period counts the whole period', async (t) => {
+      const demand = demandOf('usd_day', 'key:key_six;own')
+      clock.nowMs = NOON - DAY
+      const yesterday = { keyId: 'key_six', atMs: clock.nowMs }
+      await begin({ ledger, seeds: seedsOf(t, { ledger, clock }) }, demand, yesterday)
+      clock.nowMs = NOON
+      t.equal(await sinceOf(demand), undefined, 'no request of today yet')
+      const earlier = { keyId: 'key_six', atMs: NOON - 3 * HOUR, costNanoUsd: 900 }
+      await ledger.append(aRow(earlier))
+      const admission = anAdmission([demand], { row: { keyId: 'key_six' } })
+      await ledger.admit(admission)
+      t.equal(await sinceOf(demand), null)
+      const restarted = seedsOf(t, { ledger, clock })
+      restarted.admitted(admission)
+      await delay(20)
+      await restarted.idle()
+      t.equal(await left(demand), 900 + COST, 'also if its rule was away in between')
+    })
+
+    await t.test('one that begins with a request of an outage has a mark', async (t) => {
+      const demand = demandOf('usd_week', 'key:key_seven;own')
+      await ledger.append(aRow({ keyId: 'key_seven', atMs: NOON - HOUR, costNanoUsd: 70_000 }))
+      const outage = { demands: [demand], takenFrom: 'nothing' } as const
+      await ledger.settle(aRow({ keyId: 'key_seven', atMs: NOON - 10, costNanoUsd: 300 }), outage)
+      t.ok(await sinceOf(demand))
+      await begin({ ledger, seeds: seedsOf(t, { ledger, clock }) }, demand, { keyId: 'key_seven' })
+      const spent = await left(demand)
+      t.ok(spent >= 70_000 + 300 + COST, 'nothing is left out')
+      t.ok(spent <= 70_000 + 600 + COST)
+    })
+
+    await t.test('a migration keeps the marks', async (t) => {
+      const other = (await opened(t, kind, clock)).ledger
+      for await (const batch of ledger.budgets()) await other.putBudgets(batch)
+      const demands = [
+        demandOf('usd_total', 'dimension:run=one'),
+        demandOf('usd_day', 'key:key_six;own'),
+        demandOf('requests_total', 'key:key_old;own'),
+      ]
+      t.same(await other.budgetMarks('acc_ada', demands), await ledger.budgetMarks('acc_ada', demands))
+    })
+
     await t.test('requests that end while the ledger is read count once', async (t) => {
       const demand = demandOf('usd_month', 'key:key_four;own')
       const earlier = { keyId: 'key_four', atMs: NOON - 5_000 }
@@ -234,9 +340,9 @@ for (const [at, kind] of (['sqlite', 'redis'] as const).entries()) {
       const running = Array.from({ length: 100 }, () => anAdmission([demand], { row: { keyId: 'key_four' } }))
       let ends: Promise<unknown>[] = []
       for (const [n, admission] of running.entries()) {
-        const { limitStates, isSlice = false } = await ledger.admit(admission)
+        const { isSlice = false } = await ledger.admit(admission)
         // As the limiter does: a budget of which a slice was granted has begun before.
-        if (!isSlice) seeds.admitted(admission, limitStates)
+        if (!isSlice) seeds.admitted(admission)
         const entry = aRow({ requestId: admission.requestId, keyId: 'key_four', costNanoUsd: 100 + n })
         const takenFrom = isSlice ? 'slice' : 'reserved'
         ends = [...ends, ledger.settle(entry, { demands: [demand], takenFrom })]

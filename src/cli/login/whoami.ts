@@ -45,12 +45,17 @@ function textOf(usage: JsonObject): string {
       stringOf(each['limit']) ?? '',
       ...['amount', 'used', 'remaining'].map((name) => String(numberOf(each[name]) ?? '')),
       stringOf(each['resets_at']) ?? '',
+      stringOf(each['counts_since']) ?? '',
     ])
+  const shown = ['limit', 'amount', 'used', 'left', 'resets', 'counts since']
+  const ofLimits = limits.some((cells) => cells.at(-1) !== '') ? shown : shown.slice(0, -1)
   return [
     `${stringOf(usage['email']) ?? ''}, account ${stringOf(usage['account']) ?? ''}`,
     '',
     table([head, ...sums, ...models]),
-    ...(limits.length === 0 ? [] : ['', table([['limit', 'amount', 'used', 'left', 'resets'], ...limits])]),
+    ...(limits.length === 0
+      ? []
+      : ['', table([ofLimits, ...limits.map((cells) => cells.slice(0, ofLimits.length))])]),
   ].join('\n')
 }
 

@@ -14,6 +14,7 @@ import { isBudget, spanOf } from '../../store/limit-arithmetic.js'
 import type { AccountTree, TreeNode } from './account-tree.js'
 import { withDescendants } from './account-tree.js'
 import { ownedLimits, rulesOf } from './api/limits.js'
+import { countedSince } from './limit-levels.js'
 import { dailySpend, daysOf } from './daily-spend.js'
 import { linearForecast, overOn, weekdayForecast, type Span } from './forecast.js'
 import type * as schema from './schema/schema.js'
@@ -38,6 +39,12 @@ export interface BudgetScope {
   readonly mayChange: (node: TreeNode, of: 'account' | 'key') => boolean
 }
 
+/** The account and the demand of the counter of a limit. */
+interface Counter {
+  readonly accountId: string
+  readonly demand: BudgetDemand
+}
+
 /** A budget before its spend is known. */
 interface Found extends Pick<
   schema.BudgetRow,
@@ -46,15 +53,33 @@ interface Found extends Pick<
   readonly subject: string
   readonly budget: BudgetKind
   readonly limit: number
-  /** The account and the demand of its counter; null for labels, which the ledger sums up. */
-  readonly counter: { readonly accountId: string; readonly demand: BudgetDemand } | null
+  readonly counter: Counter
   readonly raise: schema.BudgetRow['raise']
   /** Whose spend counts, by the ids of accounts or of one key. */
   readonly counts: readonly string[]
 }
 
+/** A row before it is known since when its limit counts. */
+type Row = Omit<schema.BudgetRow, 'sinceMs'>
+
+/** Budgets, and the counters of their limits by the id of the row. */
+interface CountedBudgets {
+  readonly rows: readonly Row[]
+  readonly counters: ReadonlyMap<string, Counter>
+}
+
+/** Rows with since when their limits count. */
+export async function withSince(
+  { ledger }: Pick<Services, 'ledger'>,
+  { rows, counters }: CountedBudgets,
+): Promise<schema.BudgetRow[]> {
+  const counted = rows.flatMap(({ id }) => counters.get(id) ?? [])
+  const since = await countedSince(ledger, counted)
+  return rows.map((row, at) => ({ ...row, sinceMs: since[at] ?? null }))
+}
+
 /** All budgets of the scope, in the order of their urgency. */
-export async function budgetsIn(services: Services, scope: BudgetScope): Promise<schema.BudgetRow[]> {
+export async function budgetsIn(services: Services, scope: BudgetScope): Promise<CountedBudgets> {
   const nowMs = services.now()
   const found = [
     ...scope.accounts.flatMap((node) => ofAccount(services, scope, node)),
@@ -69,7 +94,8 @@ export async function budgetsIn(services: Services, scope: BudgetScope): Promise
   const rows = found.map((each) => {
     return rowOf(each, { spent: spent(each), days: hasDays(each) ? daysOf(days, each.counts) : null, nowMs })
   })
-  return rows.sort(byUrgency)
+  const counters = new Map(found.map((each) => [idOf(each), each.counter]))
+  return { rows: rows.sort(byUrgency), counters }
 }
 
 /** Whether it has a forecast by weekday. */
@@ -132,9 +158,10 @@ function ofLabels({ limits }: Pick<Config, 'limits'>): Found[] {
       const limit = amounts[field]
       if (limit === undefined) return []
       const of = { kind: 'label', ofId: name, name, account: null, source: 'configuration' } as const
-      return [
-        { ...of, subject: name, budget, limit, counter: null, raise: null, mayChange: false, counts: [name] },
-      ]
+      const none = { limitNanoUsd: limit, costNanoUsd: 0 }
+      const demand = { kind: budget, subject: `label:${name};value`, shared: true, ...none }
+      const counter = { accountId: '', demand }
+      return [{ ...of, subject: name, budget, limit, counter, raise: null, mayChange: false, counts: [name] }]
     })
   })
 }
@@ -188,7 +215,8 @@ async function spentIn(
 async function counters({ ledger }: Services, found: readonly Found[]): Promise<Map<Found, number>> {
   const byAccount = new Map<string, { readonly each: Found; readonly demand: BudgetDemand }[]>()
   for (const each of found) {
-    if (each.budget !== 'usd_total' || each.counter === null) continue
+    // The ledger sums up labels.
+    if (each.budget !== 'usd_total' || each.kind === 'label') continue
     const { accountId, demand } = each.counter
     // A counter is shown up to its limit: this one has none.
     const asked = { ...demand, limitNanoUsd: Number.MAX_SAFE_INTEGER }
@@ -214,8 +242,13 @@ interface Spend {
   readonly nowMs: number
 }
 
-function rowOf(found: Found, { spent, days, nowMs }: Spend): schema.BudgetRow {
-  const { subject, budget, limit, kind, ofId, name, account, source, raise, mayChange } = found
+/** Unique in a list. */
+function idOf({ subject, budget }: Pick<Found, 'subject' | 'budget'>): string {
+  return `${subject} ${budget}`
+}
+
+function rowOf(found: Found, { spent, days, nowMs }: Spend): Row {
+  const { budget, limit, kind, ofId, name, account, source, raise, mayChange } = found
   const { window = 'total' } = MEMBERS.get(budget) ?? {}
   const span: Span | null = window === 'total' ? null : spanOf(budget, nowMs)
   const linear = span === null ? null : linearForecast(spent, span, nowMs)
@@ -224,7 +257,7 @@ function rowOf(found: Found, { spent, days, nowMs }: Spend): schema.BudgetRow {
   const isOver = spent >= limit && (spent > 0 || limit === 0)
   const willBe = !isOver && forecast !== null && forecast > limit
   return {
-    ...{ id: `${subject} ${budget}`, kind, ofId, name, account, source, raise, mayChange },
+    ...{ id: idOf(found), kind, ofId, name, account, source, raise, mayChange },
     ...{ period: window, fromMs: span?.fromMs ?? null, toMs: span?.toMs ?? null },
     ...{ spentNanoUsd: spent, limitNanoUsd: limit, forecastNanoUsd: forecast },
     ...{ linearNanoUsd: linear, weekdayNanoUsd: weekday },
@@ -238,14 +271,14 @@ function rowOf(found: Found, { spent, days, nowMs }: Spend): schema.BudgetRow {
 
 const URGENCY: readonly schema.BudgetRow['status'][] = ['over', 'will_be_over', 'near', 'fine']
 
-function byUrgency(a: schema.BudgetRow, b: schema.BudgetRow): number {
+function byUrgency(a: Row, b: Row): number {
   const byStatus = URGENCY.indexOf(a.status) - URGENCY.indexOf(b.status)
   if (byStatus !== 0) return byStatus
   return shareOf(b) - shareOf(a) || (a.name < b.name ? -1 : 1)
 }
 
 /** What a status is measured by. */
-function shareOf({ status, spentNanoUsd, forecastNanoUsd, limitNanoUsd }: schema.BudgetRow): number {
+function shareOf({ status, spentNanoUsd, forecastNanoUsd, limitNanoUsd }: Row): number {
   const amount = status === 'will_be_over' ? (forecastNanoUsd ?? 0) : spentNanoUsd
   return limitNanoUsd === 0 ? amount : amount / limitNanoUsd
 }

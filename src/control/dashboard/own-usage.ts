@@ -60,8 +60,9 @@ export function ownUsageJson({ email, account, today, month, models, limits }: O
     today: sumJson(today),
     month: sumJson(month),
     models: models.map(({ model, ...sum }) => ({ model, ...sumJson(sum) })),
-    limits: limits.map(({ limit, amount, used, remaining, resetsAtMs }) => {
-      return { limit, amount, used, remaining, resets_at: timeText(resetsAtMs) }
+    limits: limits.map(({ limit, amount, used, remaining, resetsAtMs, sinceMs }) => {
+      const times = { resets_at: timeText(resetsAtMs), counts_since: timeText(sinceMs) }
+      return { limit, amount, used, remaining, ...times }
     }),
   }
 }

@@ -88,6 +88,7 @@ const LABELS: { readonly [Name in keyof Parts]: LabelsOf<Parts[Name]> } = {
     renew: 'renew',
     expire: 'expire',
     addToBudget: 'settle',
+    budgetMarks: 'usage',
     limitStates: 'usage',
     sums: 'usage',
     cells: 'usage',

@@ -119,7 +119,7 @@ void t.test('entries that wait move to files and back', { skip, timeout: 240_000
   }
   const before = await joint.ledger.entries({ ...page, toMs: all[20]?.atMs ?? 0 })
   t.equal(before.entries.length, 20, 'earlier times are complete')
-  for (const _ of names) t.equal(await first.step(), null)
+  for (const name of names) t.equal(await first.step(), null, `${name} is sent`)
   t.strictSame(readdirSync(folder), [])
   await settle(other)
   t.strictSame((await store.ledger.archive.progress())?.onDisk, [])

@@ -4,7 +4,7 @@ import { displayNameOf } from '../../../accounts/names.js'
 import { LIMIT_MEMBERS } from '../../../base/limit-members.js'
 import { compareNanoUsd } from '../../../base/nano-usd.js'
 import { readTree, withDescendants, type TreeNode } from '../account-tree.js'
-import { budgetsIn, type BudgetScope } from '../budgets.js'
+import { budgetsIn, withSince, type BudgetScope } from '../budgets.js'
 import { monthAt } from '../forecast.js'
 import { permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -40,7 +40,8 @@ async function list(
   const words = query.search?.trim().toLowerCase() ?? ''
   const isNamed = (...texts: readonly (string | null)[]): boolean =>
     words === '' || texts.some((text) => text?.toLowerCase().includes(words) === true)
-  const all = (await budgetsIn(services, scope)).filter((row) => {
+  const budgets = await budgetsIn(services, scope)
+  const all = budgets.rows.filter((row) => {
     const { kind = row.kind, period = row.period } = query
     return kind === row.kind && period === row.period && isNamed(row.name, row.account)
   })
@@ -56,7 +57,12 @@ async function list(
         (a.account.name < b.account.name ? -1 : 1),
     )
   const json: schema.BudgetsReply = {
-    ...{ rows: rows.slice(0, MOST_ROWS), total: rows.length, counts, nowMs },
+    ...{
+      rows: await withSince(services, { ...budgets, rows: rows.slice(0, MOST_ROWS) }),
+      total: rows.length,
+      counts,
+      nowMs,
+    },
     without: without.slice(0, MOST_WITHOUT).map((node) => ({
       name: node.account.name,
       displayName: displayNameOf(node.account),

@@ -9,6 +9,7 @@ import { isBudgetKind, isWindowKind, leftOf, spanOf } from '../../../store/limit
 import { LIMIT_NAMES } from '../../../limits/limit-refusal.js'
 import type { Demand, LimitState } from '../../../store/ledger.js'
 import type { GroupUse } from '../../../store/usage-queries.js'
+import { countedSince } from '../limit-levels.js'
 import { withBelow } from '../../../usage/account-selection.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import { notFound } from '../routing/access.js'
@@ -72,6 +73,10 @@ export async function limitLevels(
     account.id,
     owned.map(({ claim }) => claim.demand),
   )
+  const sinceMs = await countedSince(
+    ledger,
+    owned.map(({ claim }) => ({ accountId: account.id, demand: claim.demand })),
+  )
   const nowMs = now()
   const unused = owned.filter((_, at) => limitStates[at]?.remaining === limitStates[at]?.limit)
   const spentOf = await spentBefore(services, account, unused)
@@ -79,7 +84,8 @@ export async function limitLevels(
     const limitState = limitStates[at]
     if (limitState === undefined) return []
     const { limit, remaining } = limitState
-    return [view(each, { ...limitState, remaining: Math.min(remaining, limit - spentOf(each)) }, nowMs)]
+    const left = { ...limitState, remaining: Math.min(remaining, limit - spentOf(each)) }
+    return [{ ...view(each, left, nowMs), sinceMs: sinceMs[at] ?? null }]
   })
 }
 
@@ -162,7 +168,11 @@ function identityOf(account: Account, key: ApiKey | null): Identity {
   }
 }
 
-function view({ claim, key }: Owned, limitState: LimitState, nowMs: number): schema.LimitLevel {
+function view(
+  { claim, key }: Owned,
+  limitState: LimitState,
+  nowMs: number,
+): Omit<schema.LimitLevel, 'sinceMs'> {
   const { subject, kind } = claim.demand
   const { limit, remaining, resetMs } = limitState
   const left = Math.max(0, Math.min(limit, Math.floor(remaining)))

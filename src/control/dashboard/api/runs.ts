@@ -71,7 +71,7 @@ async function replyOf(
     ...{ account: account.name, run, state: endedAtMs === null ? 'live' : 'ended' },
     ...{ requests, inputTokens, outputTokens, costNanoUsd, firstAtMs, lastAtMs, endedAtMs },
     tools: mostCalled(tools),
-    limits: await limitsOfRun(store, snapshot().config, account, run),
+    limits: await limitsOfRun(store, snapshot().config, { account, run, firstAtMs }),
     mayEnd: (await permissionIn(store, session, 'change limits')) === 'yes',
   }
   return { status: 200, json }

@@ -25,6 +25,8 @@ export const budgetRow = z.strictObject({
   fromMs: timeMs.nullable(),
   toMs: timeMs.nullable(),
   spentNanoUsd: nanoUsd,
+  /** The limit counts what was spent from this time on; null: in its whole period. */
+  sinceMs: timeMs.nullable(),
   /** That holds now. */
   limitNanoUsd: nanoUsd,
   /** At the end of the period: by weekday if known, else linear; null in all, or if it is too early. */

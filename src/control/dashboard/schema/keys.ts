@@ -218,6 +218,8 @@ export const standing = z.strictObject({
   left: count,
   /** When the limit is fully available again; null: unused, or it depends on running requests. */
   resetsAtMs: timeMs.nullable(),
+  /** A budget or quota counts what was used from this time on; null: in its whole period. */
+  sinceMs: timeMs.nullable(),
 })
 
 /**

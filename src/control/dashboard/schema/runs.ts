@@ -17,6 +17,8 @@ export const limitLeft = z.strictObject({
   amount: z.number(),
   used: z.number(),
   remaining: z.number(),
+  /** It counts what was used from this time on; null: in its whole period. */
+  sinceMs: timeMs.nullable(),
 })
 
 /** A tool, and how often the model called it. */

@@ -72,7 +72,7 @@ interface BarProps {
 
 /** One limit: its name, a bar, used and remaining amounts, and the time of its reset. */
 export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
-  const { scope, keyName, kind, limit, used, left, resetsAtMs } = standing
+  const { scope, keyName, kind, limit, used, left, resetsAtMs, sinceMs } = standing
   const now = useNow()
   const share = shareOf(standing)
   const owner = keyName ?? OWNERS[scope]
@@ -99,8 +99,20 @@ export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
             · resets {resetsAtMs - now < 60_000 ? 'within a minute' : until(resetsAtMs, now)}
           </span>
         )}
+        <Since ms={sinceMs} />
       </p>
     </div>
+  )
+}
+
+/** Since when a budget counts that lacks earlier use of its period. */
+function Since({ ms }: { readonly ms: number | null }) {
+  if (ms === null) return null
+  return (
+    <span className="soft" title="Earlier use in the period is not in it">
+      {' '}
+      · counts since {fullTime(ms)}
+    </span>
   )
 }
 
@@ -199,6 +211,7 @@ interface NamedLevel {
   readonly amount: number
   readonly used: number
   readonly remaining: number
+  readonly sinceMs: number | null
 }
 
 interface NamedLevelsProps {
@@ -211,7 +224,7 @@ interface NamedLevelsProps {
 export function NamedLevels({ levels, withSubject = false }: NamedLevelsProps) {
   return (
     <ul className="limits panel">
-      {levels.map(({ limit, amount, used, remaining }) => {
+      {levels.map(({ limit, amount, used, remaining, sinceMs }) => {
         const end = limit.lastIndexOf(' ')
         const [subject, name] = [limit.slice(0, end), limit.slice(end + 1)]
         const share = amount === 0 ? 1 : used / amount
@@ -233,6 +246,7 @@ export function NamedLevels({ levels, withSubject = false }: NamedLevelsProps) {
               />
               <p className="limit-amount small">
                 {text(used)} of {text(amount)} used · {text(remaining)} left
+                <Since ms={sinceMs} />
               </p>
             </div>
           </li>

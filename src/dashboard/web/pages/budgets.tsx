@@ -8,6 +8,7 @@ import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.
 import { Empty, Loaded, TableSkeleton } from '../components/loading-states.js'
 import { Day, Money } from '../components/values.js'
 import { dollars, exactDollars, percent, plural } from '../format/number.js'
+import { fullTime } from '../format/time.js'
 import { go, keyLink, Link, setFilter, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
@@ -194,9 +195,10 @@ function Owner({ row }: { readonly row: BudgetRow }) {
 
 const SOURCES = { own: '', plan: 'by the plan', configuration: 'by the configuration' } as const
 
-function secondLine({ kind, account, source }: BudgetRow): string {
+function secondLine({ kind, account, source, sinceMs }: BudgetRow): string {
   const of = account === null ? kind : kind === 'key' ? `key of ${account}` : `${kind} of ${account}`
-  return [of, SOURCES[source]].filter((text) => text !== '').join(' · ')
+  const since = sinceMs === null ? '' : `the limit counts since ${fullTime(sinceMs)}`
+  return [of, SOURCES[source], since].filter((text) => text !== '').join(' · ')
 }
 
 /** Spent as a bar, the forecast behind it, the limit as a line. */

@@ -97,6 +97,9 @@ export class RedisLedger implements Ledger {
   readonly addToBudget: Ledger['addToBudget'] = (accountId, demand, added) =>
     this.admissions.addToBudget(accountId, demand, added)
 
+  readonly budgetMarks: Ledger['budgetMarks'] = (accountId, demands) =>
+    this.admissions.budgetMarks(accountId, demands)
+
   async admit(admission: Admission): Promise<AdmissionResult> {
     const { accountId, requestId, unsettled } = admission
     const what = 'admitting a request'

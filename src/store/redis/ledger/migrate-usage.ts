@@ -4,13 +4,14 @@
  */
 import { withoutNanoUsd } from '../../../base/nano-usd.js'
 import { isWindowKind, WINDOWS } from '../../limit-arithmetic.js'
-import type { BudgetSpent } from '../../ledger.js'
+import type { BudgetMark, BudgetSpent } from '../../ledger.js'
 import { PROPERTY_MARK, type UsageSum } from '../../usage-queries.js'
 import { newSum, numberedCounters, type SumCounters } from '../../records/count-usage.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { cellText, parseCell, readBucket } from './cells.js'
 import { groupBy } from './ledger-keys.js'
 import { listOf } from '../connection/parse-replies.js'
+import { markIn, markText } from '../limits/budget-mark.js'
 import type { LedgerContext } from './context.js'
 
 /** Concurrent writes of budgets. */
@@ -32,19 +33,24 @@ export async function* budgets(link: RedisConnection): AsyncGenerator<readonly B
   for await (const names of link.scan(what, NAMES)) {
     const spent = await Promise.all(
       names.map(async (name) => {
-        const numbers = await link.send(what, 'hmget', [name, 'p', 's', 'h'])
-        return budgetOf(name, listOf(numbers).map(Number))
+        const found = listOf(await link.send(what, 'hmget', [name, 'p', 's', 'h', 'b']))
+        return budgetOf(name, found.slice(0, 3).map(Number), markIn(found[3]))
       }),
     )
     yield spent.filter((each) => each !== null)
   }
 }
 
-function budgetOf(name: string, [period = 0, spent = 0, held = 0]: number[]): BudgetSpent | null {
+function budgetOf(
+  name: string,
+  [period = 0, spent = 0, held = 0]: number[],
+  known: BudgetMark | null,
+): BudgetSpent | null {
   const [, tag = '', kind, subject = ''] = NAME.exec(name) ?? []
   const amount = spent + held
   if (!isWindowKind(kind) || amount <= 0) return null
-  return { accountId: tag.startsWith(SHARED) ? null : tag, kind, subject, period, amount }
+  const mark = known?.period === period ? known : null
+  return { accountId: tag.startsWith(SHARED) ? null : tag, kind, subject, period, amount, mark }
 }
 
 /** See `Ledger.putBudgets`. */
@@ -56,12 +62,12 @@ export async function putBudgets(target: Target, all: readonly BudgetSpent[]): P
 
 async function putBudget(
   { link, names }: Target,
-  { accountId, kind, subject, period, amount }: BudgetSpent,
+  { accountId, kind, subject, period, amount, mark }: BudgetSpent,
 ): Promise<void> {
   const what = 'putting budgets'
   const key = names.budget(accountId, kind, subject)
   if (Number(await link.send(what, 'hget', [key, 'p'])) > period) return
-  await link.send(what, 'hset', [key, 'p', period, 's', amount, 'r', 0])
+  await link.send(what, 'hset', [key, 'p', period, 's', amount, 'r', 0, 'b', markText(mark ?? null)])
   if (WINDOWS[kind].window !== 'total') await link.send(what, 'expire', [key, BUDGET_SECONDS])
 }
 

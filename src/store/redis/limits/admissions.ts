@@ -7,14 +7,24 @@
  */
 import { DAY_MS } from '../../../base/time-units.js'
 import { unavailable } from '../../store-errors.js'
-import type { Admission, BudgetDemand, Demand, Ledger, LimitState, QuotaDemand, Raise } from '../../ledger.js'
-import { monthOf } from '../../limit-arithmetic.js'
+import type {
+  Admission,
+  BudgetDemand,
+  BudgetMark,
+  Demand,
+  Ledger,
+  LimitState,
+  QuotaDemand,
+  Raise,
+} from '../../ledger.js'
+import { monthOf, periodOf } from '../../limit-arithmetic.js'
 import { writeEntry } from '../../records/entry-text.js'
 import { CommandBatches } from '../connection/command-batches.js'
 import { parseBatchReply } from '../connection/parse-replies.js'
 import type { LedgerContext } from '../ledger/context.js'
 import { nameOfId } from '../ledger/entry-names.js'
 import { accountPrefix, slotPrefix, groupBy, limitKey, LEDGER_SCRIPTS } from '../ledger/ledger-keys.js'
+import { markIn } from './budget-mark.js'
 import { holdsOf, amountsOf, NO_UNITS, type SharedHolds } from './encode-demands.js'
 
 const WHAT = 'admitting a request'
@@ -110,11 +120,23 @@ export class Admissions {
 
   /** See `Ledger.addToBudget`. */
   async addToBudget(
-    ...[accountId, demand, { period, total }]: Parameters<Ledger['addToBudget']>
+    ...[accountId, demand, { period, total, sinceMs, isLast }]: Parameters<Ledger['addToBudget']>
   ): Promise<boolean> {
     const keys = [budgetKey(accountId, demand)]
-    const args = [period, total]
+    const args = [period, total, Math.floor(sinceMs ?? 0), isLast ? 1 : 0]
     return (await this.context.link.run(WHAT, LEDGER_SCRIPTS.addToBudget, { keys, args })) === 1
+  }
+
+  /** See `Ledger.budgetMarks`. */
+  budgetMarks(...[accountId, demands]: Parameters<Ledger['budgetMarks']>): Promise<(BudgetMark | null)[]> {
+    const { link, clock } = this.context
+    const nowMs = Number(clock() === '' ? Date.now() : clock())
+    return Promise.all(
+      demands.map(async (demand) => {
+        const mark = markIn(await link.send(WHAT, 'hget', [budgetKey(accountId, demand), 'b']))
+        return mark === null || mark.period < periodOf(demand.kind, nowMs) ? null : mark
+      }),
+    )
   }
 
   private request(

@@ -8,6 +8,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import type {
   Admission,
   AdmissionResult,
+  BudgetMark,
   BudgetSpent,
   Demand,
   Ledger,
@@ -160,6 +161,12 @@ export class SqliteLedger implements Ledger {
     return this.engine.write('charging a budget', () => this.limits.add(...args))
   }
 
+  async budgetMarks(
+    ...[accountId, demands]: Parameters<Ledger['budgetMarks']>
+  ): Promise<(BudgetMark | null)[]> {
+    return this.engine.read('reading limits', () => this.limits.marks(accountId, demands, this.nowMs()))
+  }
+
   async limitStates(accountId: string, demands: readonly Demand[]): Promise<LimitState[]> {
     return this.engine.read('reading limits', () => this.limits.look(accountId, demands, this.nowMs()))
   }
@@ -301,7 +308,8 @@ export class SqliteLedger implements Ledger {
       const holds = holdsOf(demands, counters, nowMs)
       const entry = writeEntry(admission.unsettled)
       if (this.reservations.add({ requestId, untilMs: nowMs + leaseMs, holds, entry })) {
-        return { admitted: true, limitStates: this.limits.take(demands, counters, nowMs) }
+        const arrivedMs = admission.unsettled.atMs
+        return { admitted: true, limitStates: this.limits.take(demands, counters, { nowMs, arrivedMs }) }
       }
     } else if (!this.reservations.isKnown(requestId)) {
       return { admitted: false, limitStates: this.limits.states(demands, counters, nowMs) }

@@ -7,7 +7,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import type { BudgetSpent } from '../../ledger.js'
 import { valuesOf, type EntryPage, type EntryQuery, type OneOf } from '../../usage-queries.js'
 import { numberIn, prepared, textIn, type Connection, type Row, type Value } from '../driver.js'
-import { othersIn } from '../limits/window-counters.js'
+import { markOf, othersIn } from '../limits/window-counters.js'
 import { entryIn, idOf } from './entry-row.js'
 import { entryViews } from './former-entries.js'
 
@@ -267,15 +267,16 @@ export function budgetsOf(db: Connection, after: readonly [account: string, subj
 function spentIn(row: Row): BudgetSpent[] {
   const account = textIn(row, 'account_id')
   const owner = { accountId: account === '' ? null : account, subject: textIn(row, 'subject') }
-  const of = (kind: BudgetSpent['kind'], column: string): BudgetSpent => ({
-    ...owner,
-    kind,
-    period: numberIn(row, column),
-    amount: numberIn(row, `${column}_spent`),
-  })
+  const { budgets: others, begun } = othersIn(row)
+  const of = (kind: BudgetSpent['kind'], column: string): BudgetSpent => {
+    const period = numberIn(row, column)
+    const mark = markOf(period, begun.get(kind))
+    return { ...owner, kind, period, amount: numberIn(row, `${column}_spent`), mark }
+  }
   const budgets = [of('usd_day', 'day'), of('usd_week', 'week'), of('usd_month', 'month')]
-  for (const [kind, { period, spent }] of othersIn(row).budgets ?? []) {
-    budgets.push({ ...owner, kind, period, amount: spent })
+  for (const [kind, budget] of others ?? []) {
+    const { period, spent: amount } = budget
+    budgets.push({ ...owner, kind, period, amount, mark: markOf(period, budget.begun) })
   }
   return budgets.filter(({ amount }) => amount > 0)
 }

@@ -4,7 +4,7 @@ import type { Demand, RateDemand } from '../../ledger.js'
 import { isUnitRate, type UnitRateKind, type WindowKind } from '../../../base/limit-members.js'
 import { numberIn, type Row, type Statement, type Value } from '../driver.js'
 import type { Engine } from '../engine.js'
-import { othersIn, othersText, type Budget, type Rate } from './window-counters.js'
+import { othersIn, othersText, type Begun, type Budget, type Rate } from './window-counters.js'
 
 /** A row of `limits` in memory. */
 export interface Counters {
@@ -38,7 +38,12 @@ export function accountOf(accountId: string, { shared }: Pick<Demand, 'shared'>)
 /** The counters in a row, or counters of which nothing is taken. */
 export function countersIn(accountId: string, subject: string, row: Row | undefined): Counters {
   const of = (name: string) => (row === undefined ? 0 : numberIn(row, name))
-  const { budgets, rates } = row === undefined ? { budgets: null, rates: null } : othersIn(row)
+  const { budgets, rates, begun } =
+    row === undefined ? { budgets: null, rates: null, begun: null } : othersIn(row)
+  const budget = (name: string): Budget => {
+    const figures = { period: of(name), spent: of(`${name}_spent`), reserved: of(`${name}_reserved`) }
+    return { ...figures, begun: begun?.get(`usd_${name}`) }
+  }
   return {
     id: row === undefined ? null : numberIn(row, 'id'),
     accountId,
@@ -46,9 +51,9 @@ export function countersIn(accountId: string, subject: string, row: Row | undefi
     requests: { units: of('requests'), atMs: of('requests_at_ms') },
     tokens: { units: of('tokens'), atMs: of('tokens_at_ms') },
     slots: of('places'),
-    day: { period: of('day'), spent: of('day_spent'), reserved: of('day_reserved') },
-    week: { period: of('week'), spent: of('week_spent'), reserved: of('week_reserved') },
-    month: { period: of('month'), spent: of('month_spent'), reserved: of('month_reserved') },
+    day: budget('day'),
+    week: budget('week'),
+    month: budget('month'),
     others: budgets,
     rates,
     keptUntilMs: of('kept_until_ms'),
@@ -89,10 +94,14 @@ export function rateOf(counters: Counters, kind: RateDemand['kind']): Rate {
 }
 
 /**
- * Starts a new period; never an earlier one, so that a clock that is set back does not refill a budget.
+ * Starts a new period with a request that arrived at a time; never an earlier one, so that a clock that is
+ * set back does not refill a budget. One that counted in the period before counts the whole period.
  */
-export function startPeriod(budget: Budget, period: number): void {
-  if (period > budget.period) Object.assign(budget, { period, spent: 0, reserved: 0 })
+export function startPeriod(budget: Budget, period: number, arrivedMs: number): void {
+  if (period <= budget.period) return
+  const goesOn = budget.period > 0 && budget.period === period - 1
+  const begun: Begun = { begunMs: arrivedMs, sinceMs: goesOn ? 0 : arrivedMs, added: 0 }
+  Object.assign(budget, { period, spent: 0, reserved: 0, begun })
 }
 
 /** Rows kept in memory. */
@@ -111,10 +120,17 @@ export const UPDATE_COUNTERS = `UPDATE limits SET requests = ?, requests_at_ms =
 /** The values of the row, in the order of its columns. */
 export function valuesOf(counters: Counters): Value[] {
   const { requests, tokens, slots, day, week, month, others, rates, keptUntilMs } = counters
+  const placed = [['usd_day', day] as const, ['usd_week', week] as const, ['usd_month', month] as const]
   return [
     ...[requests.units, requests.atMs, tokens.units, tokens.atMs, slots],
     ...[day.period, day.spent, day.reserved, week.period, week.spent, week.reserved],
-    ...[month.period, month.spent, month.reserved, othersText({ budgets: others, rates }), keptUntilMs],
+    ...[
+      month.period,
+      month.spent,
+      month.reserved,
+      othersText({ budgets: others, rates }, placed),
+      keptUntilMs,
+    ],
   ]
 }
 

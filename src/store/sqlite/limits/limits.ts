@@ -8,6 +8,7 @@ import type { LedgerEntry } from '../../../ledger/entry.js'
 import type {
   AddedUse,
   BudgetDemand,
+  BudgetMark,
   BudgetSpent,
   Demand,
   LimitState,
@@ -35,7 +36,7 @@ import { numberIn, textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { CounterRows, accountOf, budgetOf, rateOf, startPeriod, type Counters } from './counters.js'
 import { holdRate, type BudgetHold, type Hold, type RateHold } from './holds.js'
-import { othersIn, type Budget, type Rate } from './window-counters.js'
+import { markOf, othersIn, type Budget, type Rate } from './window-counters.js'
 
 /** Rows looked at in one transaction of pruning; other writes run in between. */
 const PRUNED_AT_ONCE = 500
@@ -81,11 +82,15 @@ export class Limits {
   }
 
   /** Takes all demands; the state of each limit afterwards. */
-  take(demands: readonly Demand[], counters: readonly Counters[], nowMs: number): LimitState[] {
+  take(
+    demands: readonly Demand[],
+    counters: readonly Counters[],
+    { nowMs, arrivedMs = nowMs }: { readonly nowMs: number; readonly arrivedMs?: number },
+  ): LimitState[] {
     demands.forEach((demand, at) => {
       const of = found(counters, at)
       this.rows.change(of)
-      take(of, demand, nowMs)
+      take(of, demand, { nowMs, arrivedMs })
     })
     const alone = { nowMs, taken: 0 }
     return demands.map((demand, at) => {
@@ -104,13 +109,37 @@ export class Limits {
   }
 
   /** See `Ledger.addToBudget`. */
-  add(accountId: string, demand: BudgetDemand | QuotaDemand, { period, before, total }: AddedUse): boolean {
+  add(
+    accountId: string,
+    demand: BudgetDemand | QuotaDemand,
+    { period, total: all, sinceMs, isLast }: AddedUse,
+  ): boolean {
     const counters = this.rows.find(accountOf(accountId, demand), demand.subject)
     const budget = budgetOf(counters, demand.kind)
-    if (budget.period !== period) return false
+    const { begun } = budget
+    if (budget.period !== period || begun === undefined) return false
     this.rows.change(counters)
-    budget.spent += total - before
+    const added = Math.max(begun.added, all)
+    budget.spent += added - begun.added
+    budget.begun = {
+      begunMs: isLast ? 0 : begun.begunMs,
+      sinceMs: Math.min(begun.sinceMs, Math.floor(sinceMs ?? 0)),
+      added,
+    }
     return true
+  }
+
+  /** See `Ledger.budgetMarks`. */
+  marks(
+    accountId: string,
+    demands: readonly (BudgetDemand | QuotaDemand)[],
+    nowMs: number,
+  ): (BudgetMark | null)[] {
+    return demands.map((demand) => {
+      const counters = this.rows.read(accountOf(accountId, demand), demand.subject)
+      const { period, begun } = budgetOf(counters, demand.kind)
+      return period < periodOf(demand.kind, nowMs) ? null : markOf(period, begun)
+    })
   }
 
   /** Replaces held amounts by the usage. */
@@ -127,7 +156,7 @@ export class Limits {
   raise(accountId: string, demands: Raise['demands'], nowMs: number): Raise | null {
     const counters = this.countersOf(accountId, demands)
     if (!this.fit(demands, counters, nowMs)) return null
-    this.take(demands, counters, nowMs)
+    this.take(demands, counters, { nowMs })
     return { demands, day: dayOf(nowMs) }
   }
 
@@ -157,19 +186,23 @@ export class Limits {
       const period = periodOf(demand.kind, entry.atMs)
       if (period < budget.period) continue
       this.rows.change(counters)
-      startPeriod(budget, period)
+      startPeriod(budget, period, entry.atMs)
       keep(counters, demand, entry.atMs)
       budget.spent += usedOf(demand.kind, usage) ?? windowAmounts(demand).cost
     }
   }
 
   /** Sets a budget to the amount that another ledger has counted, unless this one has a later period. */
-  put({ accountId, kind, subject, period, amount }: BudgetSpent): void {
+  put({ accountId, kind, subject, period, amount, mark = null }: BudgetSpent): void {
     const counters = this.rows.find(accountId ?? '', subject)
     const budget = budgetOf(counters, kind)
     if (budget.period > period) return
     this.rows.change(counters)
-    Object.assign(budget, { period, spent: amount, reserved: 0 })
+    const begun =
+      mark === null
+        ? undefined
+        : { begunMs: mark.begunMs ?? 0, sinceMs: mark.sinceMs ?? 0, added: mark.added }
+    Object.assign(budget, { period, spent: amount, reserved: 0, begun })
   }
 
   /** Corrects the budgets and quotas of an account, if they still count the time of the entry. */
@@ -257,8 +290,14 @@ function drain(rate: Rate, perMinute: number, nowMs: number): void {
   rate.atMs = nowMs
 }
 
+/** When a request takes its amounts, and when it arrived. */
+interface Taking {
+  readonly nowMs: number
+  readonly arrivedMs: number
+}
+
 /** Takes the amount of a demand, whether it fits or not. */
-function take(counters: Counters, demand: Demand, nowMs: number): void {
+function take(counters: Counters, demand: Demand, { nowMs, arrivedMs }: Taking): void {
   if ('perMinute' in demand) {
     const rate = rateOf(counters, demand.kind)
     drain(rate, demand.perMinute, nowMs)
@@ -272,7 +311,7 @@ function take(counters: Counters, demand: Demand, nowMs: number): void {
     default: {
       const budget = budgetOf(counters, demand.kind)
       const { cost } = windowAmounts(demand)
-      startPeriod(budget, periodOf(demand.kind, nowMs))
+      startPeriod(budget, periodOf(demand.kind, nowMs), arrivedMs)
       keep(counters, demand, nowMs)
       budget.spent += cost
       if (demand.kind !== 'requests_total') budget.reserved += cost

@@ -43,9 +43,10 @@ local function apply(s, kind, cost, limit)
     if not s.rate and kind ~= 'requests_total' then s.r = s.r + cost end
   end
 end
-local function write(s, hold, lease)
+local function write(s, hold, lease, arrived)
   local kind, key, _, limit, member, keep = unpack(hold)
   if kind ~= 'concurrent' then
+    if s.is_new and arrived then s.begun, s.since = arrived, s.since > 0 and arrived or 0 end
     write_counter(s, key, limit)
     if keep then redis.call('PEXPIRE', key, whole(keep)) end
     return
@@ -117,6 +118,8 @@ local function decide(text)
   local lease_member, account, id, lease_ms, what, at, name, rest =
     string.match(text, '^(([^%z]*)%z([^%z]*))%z(%d+)%z(%a+)%z(%d*)%z([^%z]*)%z()')
   local reserved, lease = string.sub(text, rest), tonumber(lease_ms)
+  local at_ms = tonumber(at) or 0
+  if at_ms == 0 then at_ms = nil end
   local holds = cjson.decode(string.match(reserved, '^[^\n]*'))
   local outcome, waits = 1, {}
   if what == 'take' then outcome = compute(holds, waits) end
@@ -138,7 +141,7 @@ local function decide(text)
   if outcome ~= 1 then undo(holds, waits) end
   for at, hold in ipairs(holds) do
     local kind, key, cost, limit = unpack(hold)
-    if outcome == 1 and what == 'take' then write(states[key], hold, lease) end
+    if outcome == 1 and what == 'take' then write(states[key], hold, lease, at_ms) end
     local s = state_of(kind, key, limit)
     add_state(s, kind, limit)
     if what == 'look' then add(wait_for(s, kind, cost, limit))

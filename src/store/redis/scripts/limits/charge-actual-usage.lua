@@ -49,7 +49,8 @@ local function charge_actual_usage(now, holds, day, month, usage, cost, is_reser
         redis.call('HSET', key, 's', math.max(0, tonumber(r[2]) + spent - reserved), 'r', running)
       elseif known < period and reserved == 0 then
         -- Spent while Redis was unavailable, as the first of its period.
-        redis.call('HSET', key, 'p', whole(period), 's', whole(math.max(0, spent)), 'r', 0)
+        local mark = mark_text(period, now, begins(known, period, now), 0)
+        redis.call('HSET', key, 'p', whole(period), 's', whole(math.max(0, spent)), 'r', 0, 'b', mark)
         if window_of(kind) ~= 'total' then redis.call('PEXPIRE', key, whole(40 * DAY)) end
       end
     end

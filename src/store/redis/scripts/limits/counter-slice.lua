@@ -23,7 +23,8 @@ local function report_slice(now, me, given)
   local is_low = room * 10 < limit
   if want > mine and not is_low then
     local all = math.floor(limit / 100)
-    local holders = math.max(0, redis.call('HLEN', key) - (s.rate and 4 or 5)) + (text and 0 or 1)
+    local own = s.rate and 4 or 5 + redis.call('HEXISTS', key, 'b')
+    local holders = math.max(0, redis.call('HLEN', key) - own) + (text and 0 or 1)
     local aim = math.min(want, all - others, math.floor(all / (holders + 1)))
     if aim > mine and aim >= least then
       granted = taken + back + aim

@@ -1,7 +1,9 @@
 -- Reads and writes a rate or a budget. A rate has `u` units used at time `t`. A budget has `s` spent in period `p`, of
 -- that `r` reserved by running requests. Both have `h`, the amount that slices of processes hold; it counts as used and
 -- does not drain. Field `@PROCESS` has the totals of one slice: granted, taken, returned, and its end; `x` is the end
--- of the first slice. The rest of a slice that ended counts as used.
+-- of the first slice. The rest of a slice that ended counts as used. A budget that does not go on from the period before
+-- has a mark `b`: its period, when its first request arrived (0: no use before it is still added), since when it counts
+-- (0: in its whole period), and the use before it that was added.
 local function charge(s, limit, now, cost)
   if s.rate then
     s.u = drain(s.u, now - s.t, limit) + units_in(cost)
@@ -16,6 +18,7 @@ local function write_counter(s, key, limit, ...)
     s.before = s.t
   else
     redis.call('HSET', key, 'p', s.p, 's', s.s, 'r', s.r, ...)
+    if s.is_new then redis.call('HSET', key, 'b', mark_text(s.p, s.begun, s.since, 0)) end
     -- Once is enough: no period is as long.
     if s.is_new and not s.kept then redis.call('PEXPIRE', key, whole(40 * DAY)) end
     s.is_new = false
@@ -55,7 +58,10 @@ local function read_counter(key, kind, limit, now, day, month, field)
     s.h, s.x, s.mine = tonumber(r[3] or '0'), tonumber(r[4] or '0'), r[5]
     local period = period_of(kind, day, month)
     -- Never backwards: a clock that is set back over midnight would reset a budget twice.
-    if period > s.p then s.p, s.s, s.r, s.is_new = period, 0, 0, true end
+    if period > s.p then
+      s.begun, s.since = now, begins(s.p, period, now)
+      s.p, s.s, s.r, s.is_new = period, 0, 0, true
+    end
   end
   if s.h > 0 and s.x <= now then
     end_slices(s, key, limit, now)

@@ -55,6 +55,12 @@ local function ms_left(kind, now, day, month)
   if window == 'total' then return nil end
   return day_after(window, period_of(kind, day, month)) * DAY - now
 end
+-- Since when a budget counts whose period begins with a request: 0 is the whole period, if it counted in the one before.
+local function begins(last, period, now) return last > 0 and last == period - 1 and 0 or now end
+-- The mark `b` of a budget (see counters.lua).
+local function mark_text(period, begun, since, added)
+  return whole(period) .. ' ' .. whole(begun) .. ' ' .. whole(since) .. ' ' .. whole(added)
+end
 -- Rates of units other than tokens, whose amounts have three digits after the point at most.
 local function is_units(kind) return string.sub(kind, 1, 6) == 'units_' end
 local function units_in(cost) return math.floor(cost * UNITS + 0.5) end
