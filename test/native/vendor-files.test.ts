@@ -4,13 +4,18 @@
  * name them there only.
  * Method: the vendors' SDKs of two accounts against a gateway and the emulator, on both stores.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import Anthropic, { toFile } from '@anthropic-ai/sdk'
 import { createPartFromUri, createUserContent, GoogleGenAI } from '@google/genai'
 import { AzureOpenAI } from 'openai'
 import t, { type Test } from 'tap'
+import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
+import { digestOf } from '../../src/accounts/key-secret.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openBatchStage, PLACES, statusOf, type BatchStage } from '../gateway/batches/batch-stage.js'
+import { openStore } from '../../src/store/open-store.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { endKey } from '../helpers/store-changes.js'
 
 t.setTimeout(120_000)
 
@@ -128,6 +133,68 @@ for (const place of PLACES) {
     t.match(await ask(own), { candidates: [{}] })
     await own.files.delete({ name })
     t.equal(await statusOf(own.files.get({ name })), 404)
+  })
+}
+
+/** As Google's client for Python uploads: the bytes go to the given address, without a key. */
+async function pythonUpload(
+  { gateway }: Stage,
+  type: string,
+  change: (url: string) => string | Promise<string> = (url) => url,
+): Promise<{ status: number; upload: string | null; file: JsonObject }> {
+  const begun = await fetch(`${gateway.origin}/upload/v1beta/files`, {
+    method: 'POST',
+    headers: {
+      ...{ 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
+      ...{ 'x-goog-upload-protocol': 'resumable', 'x-goog-upload-command': 'start' },
+      ...{ 'x-goog-upload-header-content-length': '2', 'x-goog-upload-header-content-type': type },
+    },
+    body: '{"file":{"displayName":"of Python"}}',
+  })
+  await begun.text()
+  const res = await fetch(await change(begun.headers.get('x-goog-upload-url') ?? ''), {
+    method: 'POST',
+    headers: { 'x-goog-upload-command': 'upload, finalize', 'x-goog-upload-offset': '0' },
+    body: '{}',
+  })
+  const reply = objectOf(await res.json())
+  const upload = res.headers.get('x-goog-upload-status')
+  return { status: res.status, upload, file: objectOf(reply['file']) }
+}
+
+for (const [place, type, whose] of [
+  [PLACES[0], 'text/plain', "the vendor's"],
+  [PLACES[1], 'application/jsonl', "the gateway's"],
+] as const) {
+  void t.test(`${place.store}, files of ${whose}: bytes that are sent without a key`, async (t) => {
+    const stage = await open(t, place)
+    const done = await pythonUpload(stage, type)
+    t.match(done, { status: 200, upload: 'final', file: { displayName: 'of Python' } })
+    const name = stringOf(done.file['name']) ?? ''
+    t.match(await stage.google('client').files.get({ name }), { name, sizeBytes: '2' })
+    t.equal(await statusOf(stage.google('other').files.get({ name })), 404)
+    t.notOk(
+      stage.emulator.ledger.some(({ path }) => path.includes('upload_ticket')),
+      'no upstream gets the ticket',
+    )
+    for (const change of [
+      (url: string) => url.replace(/&upload_ticket=.*/, ''),
+      (url: string) => url.replace('upload_ticket=A', 'upload_ticket=B'),
+      (url: string) => url.replace(/upload_id=[\w-]+/, 'upload_id=another'),
+      (url: string) => url.replace('/upload/v1beta/files', '/v1beta/models/gemini-3.5-flash:generateContent'),
+    ]) {
+      t.match(await pythonUpload(stage, type, change), { status: 401 })
+    }
+    const store = await openStore(stage.gateway.store)
+    t.teardown(() => store.close())
+    const refused = await pythonUpload(stage, type, async (url) => {
+      const found = await store.findKey(digestOf(stage.gateway.secret))
+      if (found !== null) await endKey(store, found.key, Date.now())
+      // The gateway follows within a second.
+      await delay(1_500)
+      return url
+    })
+    t.match(refused, { status: 401 }, 'the key has ended meanwhile')
   })
 }
 

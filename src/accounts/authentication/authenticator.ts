@@ -135,6 +135,11 @@ export class Authenticator {
     return identified
   }
 
+  /** The identity of the key of an earlier request, by its digest. Throws and rejects as `identify` does. */
+  identifyProven(digest: string): Identity | Promise<Identity> {
+    return this.decideToken(digest)
+  }
+
   /** Whether tokens of workloads are accepted. */
   get takesTokens(): boolean {
     return this.workloadTokens !== null

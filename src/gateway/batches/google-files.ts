@@ -11,11 +11,12 @@ import { Pacer } from '../../base/pacer.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { codingOf } from '../../http/content-encoding.js'
-import { headerOf, originOf, type HttpRequest } from '../../http/message.js'
+import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
 import type { FileStore, StoredFile } from '../../policy/file-store.js'
 import type { Exchange } from '../client-exchange.js'
 import { sendObject, type Delivery } from '../phases/relay.js'
+import { uploadAddress } from '../upload-ticket.js'
 import { chunksOf } from './body-chunks.js'
 import { LineLengths } from './line-lengths.js'
 import { limitIn, queryOf } from './object-page.js'
@@ -81,14 +82,13 @@ async function start(x: Exchange, { identity, files }: Kept): Promise<Delivery> 
   const { maxBytes, keepMs } = files.settings
   const length = Number(headerOf(x.req, 'x-goog-upload-header-content-length') ?? 0)
   if (length > maxBytes) throw tooLarge(maxBytes)
-  const origin = originOf(x.req)
-  if (origin === null) throw malformed('The host header is required.', 'host')
   const name = (await nameIn(x)) ?? headerOf(x.req, 'x-goog-upload-file-name') ?? 'upload'
   const expiresAtMs = Date.now() + keepMs
   const expectedBytes = length > 0 ? length : maxBytes
   const file = { name: name.slice(0, MAX_NAME_CHARS), purpose: 'batch' as const, expiresAtMs, expectedBytes }
   const { id } = await (await files.begin(identity, file)).pause()
-  const url = `${origin}/upload/v1beta/files?upload_id=${id}&upload_protocol=resumable`
+  const url = uploadAddress(x, new URLSearchParams({ upload_id: id, upload_protocol: 'resumable' }))
+  if (url === null) throw malformed('The host header is required.', 'host')
   return sendObject(x, '{}', ['x-goog-upload-status', 'active', 'x-goog-upload-url', url])
 }
 

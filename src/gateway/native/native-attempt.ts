@@ -9,13 +9,14 @@ import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
 import { usageIn as usageOfReply } from '../../formats/wire/usage-meter.js'
-import { headerOf, originOf } from '../../http/message.js'
+import { headerOf } from '../../http/message.js'
 import { sendNative } from '../../http/native-proxy.js'
 import { beginReply } from '../../http/respond.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import { ATTEMPT_STATES, stateAfter, type AttemptState } from '../attempts/attempt-states.js'
 import { requestIdIn } from '../attempts/read-reply.js'
 import type { Exchange } from '../client-exchange.js'
+import { uploadAddress } from '../upload-ticket.js'
 import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import type { DrainedReply } from '../drained-replies.js'
 import { NOT_LISTED } from '../in-flight-list.js'
@@ -349,17 +350,13 @@ export function headList(
   return list
 }
 
-/**
- * The address for the bytes of a file (Google's resumable uploads) below this gateway: sent to Google's own
- * address, the file would belong to no account.
- */
+/** The address for the bytes of a file: sent to Google's own, the file would belong to no account. */
 function ownUploadUrl(x: Exchange, headers: IncomingHttpHeaders): string | null {
   const url = headers['x-goog-upload-url']
-  const origin = originOf(x.req)
-  if (typeof url !== 'string' || origin === null || !URL.canParse(url)) return null
+  if (typeof url !== 'string' || !URL.canParse(url)) return null
   const { searchParams } = new URL(url)
   searchParams.delete('key')
-  return `${origin}${x.path}?${searchParams.toString()}`
+  return uploadAddress(x, searchParams)
 }
 
 /** A longer reply is not searched for `usage`. */

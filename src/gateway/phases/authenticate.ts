@@ -1,7 +1,7 @@
 /**
  * Finds the client's key, or the token of a workload: in any of the headers that the clients of the four
- * formats use, or a key in the query of a Gemini path. `accounts/authentication/authenticator.ts` decides
- * whether it is valid, before any of the body is read.
+ * formats use, a key in the query of a Gemini path, or the ticket of an upload.
+ * `accounts/authentication/authenticator.ts` decides whether it is valid, before any of the body is read.
  */
 import type { Identity } from '../../accounts/account.js'
 import type { Config } from '../../config/config.js'
@@ -11,6 +11,7 @@ import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { GatewayError } from '../../errors.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
+import { ticketIn } from '../upload-ticket.js'
 import { credentialFault } from './credential-form.js'
 
 /** The account that a request runs as. */
@@ -29,7 +30,11 @@ export function authenticate(
   if (x.runsAs !== null) return accept(x, x.runsAs)
   const { req, path, clientAddress } = x
   const { config } = x.generation.snapshot
-  const identified = identifyRequest({ req, path, clientAddress, config }, authenticator)
+  const digest = ticketIn(x)
+  const isProven = digest !== null && keyOf({ req, path, config }).text === undefined
+  const identified = isProven
+    ? authenticator.identifyProven(digest)
+    : identifyRequest({ req, path, clientAddress, config }, authenticator)
   if (!(identified instanceof Promise)) return accept(x, identified)
   return identified.then((identity) => accept(x, identity))
 }

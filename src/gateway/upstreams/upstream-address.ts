@@ -27,8 +27,11 @@ export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
   }
 }
 
+/** The parameter of an upload's address in place of a key (`gateway/upload-ticket.ts`). */
+export const UPLOAD_TICKET = 'upload_ticket'
+
 /** Query parameters with a client's credential, which is never forwarded. */
-const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token', 'oauth_token'])
+const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token', 'oauth_token', UPLOAD_TICKET])
 
 /**
  * Query parameters that the gateway reads itself, or that would change what it has checked or reads from the
