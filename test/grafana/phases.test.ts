@@ -79,7 +79,7 @@ const PHASES: Readonly<
 
 const CASES = Object.entries(PHASES) as [Phase, (typeof PHASES)[Phase]][]
 
-for (const [phase, { success, burns }] of ofToday(CASES, 2)) {
+for (const [phase, { success, burns }] of ofToday(CASES, 4)) {
   void t.test(phase, { skip: prometheusMissing() }, async (t) => {
     const prometheus = await played(t, phase)
     const rate = await valueOf(prometheus, expressionOf('Overview: Success rate'))

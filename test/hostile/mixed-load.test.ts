@@ -18,7 +18,7 @@ const SECONDS = 5
  */
 const MAX_LEFT_MEGABYTES = 300
 
-void t.test('serves ordinary requests beside hostile ones', { skip: anotherDay(0, 3) }, async (t) => {
+void t.test('serves ordinary requests beside hostile ones', { skip: anotherDay(0, 6) }, async (t) => {
   const children = new Children()
   t.teardown(() => children.close())
   const result = await runPlan(children, {

@@ -39,7 +39,7 @@ void t.test('the memory of large replies', async (t) => {
     '24 MiB of embeddings',
     'an event of 15 MiB of escaped quotes, the same format',
   ]
-  for (const name of ofToday(replies, 2)) {
+  for (const name of ofToday(replies, 4)) {
     for (let round = 0; round < 3; round += 1) collect()
     const before = heldBytes()
     let mostBytes = 0

@@ -21,7 +21,7 @@ t.setTimeout(170_000)
 
 void t.test('costly replies', async (t) => {
   const { gateway, reply } = await openReplyStage(t)
-  for (const { name, expected, output, headers } of ofToday(COSTLY_REPLIES, 3)) {
+  for (const { name, expected, output, headers } of ofToday(COSTLY_REPLIES, 6)) {
     let slowestMs = Infinity
     let seen: ClientReply | null = null
     for (let tries = 0; tries < TRIES && slowestMs > MOST_MS; tries += 1) {

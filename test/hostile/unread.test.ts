@@ -17,7 +17,7 @@ const REQUESTS = 12
 const CHILD = fileURLToPath(new URL('unread-child.js', import.meta.url))
 t.setTimeout(170_000)
 
-void t.test('streams that are not read', { skip: anotherDay(1, 3) }, async (t) => {
+void t.test('streams that are not read', { skip: anotherDay(3, 6) }, async (t) => {
   const child = fork(CHILD)
   t.teardown(() => child.disconnect())
   const [{ port }] = (await once(child, 'message')) as [{ port: number }]

@@ -61,8 +61,8 @@ function fileOutage(url: string): Outage {
 const missing = redisMissing()
 
 for (const [name, skip] of [
-  ['SQLite', anotherDay(1, 2)],
-  ['Redis', anotherDay(0, 2) || missing],
+  ['SQLite', anotherDay(1, 4)],
+  ['Redis', anotherDay(3, 4) || missing],
 ] as const) {
   void t.test(name, { timeout: 180_000, ...(skip === false ? {} : { skip }) }, async (t) => {
     const redis = name === 'Redis' ? await redisOutage(t) : null

@@ -7,6 +7,7 @@ import t from 'tap'
 import { isObject } from '../../src/base/json.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { startServe, until, type Served } from '../process/program.js'
+import { ofToday } from '../helpers/long-suite.js'
 
 const missing = redisMissing()
 const options = { timeout: 120_000, ...(missing === false ? {} : { skip: missing }) }
@@ -18,7 +19,7 @@ async function readiness(served: Served, path = '/readyz') {
   return { status, degraded: isObject(page) ? page['degraded'] : null }
 }
 
-for (const workers of [1, 2]) {
+for (const workers of ofToday([1, 2], 2)) {
   void t.test(`Redis is away, ${String(workers)} workers`, options, async (t) => {
     const redis = await startRedis(t)
     const served = await startServe(t, {

@@ -37,8 +37,8 @@ void t.test('every core is kept busy by others', { timeout }, async (t) => {
 const missing = redisMissing()
 
 for (const [store, skip] of [
-  ['SQLite', anotherDay(0, 2)],
-  ['Redis', anotherDay(1, 2) || missing],
+  ['SQLite', anotherDay(0, 4)],
+  ['Redis', anotherDay(2, 4) || missing],
 ] as const) {
   const options = { timeout, ...(skip === false ? {} : { skip }) }
   void t.test(`${store}: the gateway is stopped for most of the time`, options, async (t) => {

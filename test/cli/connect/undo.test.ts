@@ -21,6 +21,7 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { CLIENTS, type ClientFile } from '../../../src/config/client-settings.js'
 import { sluiceHere } from '../session.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const URL = 'https://llm.example.com'
 const BACKUP = '.sluice-backup'
@@ -85,7 +86,7 @@ const TEXTS: Readonly<Record<ClientFile['format'], readonly string[]>> = {
   ],
 }
 
-for (const { name, hasHelper, files } of WITH_FILES) {
+for (const { name, hasHelper, files } of ofToday(WITH_FILES, 2)) {
   void t.test(`${name}: the former files come back byte for byte`, async (t) => {
     const home = newHome(t)
     for (let round = 0; round < 6; round += 1) {

@@ -9,6 +9,7 @@ import t from 'tap'
 import { CHECKS } from '../../../src/cli/rehearse/checks.js'
 import { CANARY } from '../../process/program.js'
 import { openRehearsal } from './scene.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const { emulator, rehearse, spawned, report, temporary } = await openRehearsal(t)
 
@@ -19,7 +20,7 @@ const UPSTREAMS = [
   ['google', 'gemini-3.5-flash'],
 ] as const
 
-for (const [upstream, model] of UPSTREAMS) {
+for (const [upstream, model] of ofToday(UPSTREAMS, 2)) {
   void t.test(`an upstream of ${upstream} passes every check in every client format`, async (t) => {
     const start = upstream === 'chat' ? spawned : rehearse
     const ran = await report(['--upstream', upstream, '--model', model], start)
@@ -46,7 +47,7 @@ const CLOUDS = [
   ['azure', 'gpt-5.4'],
 ] as const
 
-for (const [upstream, model] of CLOUDS) {
+for (const [upstream, model] of ofToday(CLOUDS, 2)) {
   void t.test(`an upstream of ${upstream} passes every check`, async (t) => {
     const args = ['--upstream', upstream, '--model', model, '--format', 'messages']
     const { status, results, out, err } = await report(args)

@@ -224,7 +224,7 @@ function compare(
   t.same(received.calls, want.calls, `${label}: all calls arrive`)
 }
 
-for (const model of ofToday(MODELS, 3)) {
+for (const model of ofToday(MODELS, 6)) {
   void t.test(`recorded requests for ${model}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     for (const recording of asked) {

@@ -226,7 +226,7 @@ function fieldIn(error: JsonObject): string {
   return stringOf(violations[0]?.['field']) ?? ''
 }
 
-for (const model of ofToday(OTHERS, 2)) {
+for (const model of ofToday(OTHERS, 4)) {
   void t.test(`to ${model}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     for (const recording of asked) {

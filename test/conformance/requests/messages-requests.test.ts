@@ -129,7 +129,7 @@ function wordsOf(body: JsonObject): { words: string[]; tools: string[] } {
   return { words: texts.filter((word) => word !== ''), tools }
 }
 
-for (const model of ofToday(['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash'], 2)) {
+for (const model of ofToday(['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-3.5-flash'], 4)) {
   void t.test(`for ${model}, with all expressible content`, skipWithoutFixtures(), async (t) => {
     const gateway = await startGateway(t, { upstreamOptions: 'native_sharing: shared' })
     const { emulator } = gateway

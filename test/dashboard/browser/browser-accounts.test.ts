@@ -11,7 +11,8 @@ import { createUser, setMember } from '../../../src/accounts/members.js'
 import type { Account } from '../../../src/accounts/account.js'
 import { aKey } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
-import { launch, open, SKIP, Task } from './browser.js'
+import { launch, open, Task } from './browser.js'
+import { third } from './third.js'
 import { looks } from './looks.js'
 import { knownHash } from '../../helpers/password.js'
 
@@ -47,7 +48,7 @@ async function signIn(page: Page, { origin }: Stage, email: string): Promise<voi
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
-void t.test('accounts, their budgets and their pages', { skip: SKIP }, async (t) => {
+void t.test('accounts, their budgets and their pages', { skip: third(1) }, async (t) => {
   const stage = await startStage(t)
   const { store, origin } = stage
   const accounts = await filled(stage)

@@ -4,6 +4,7 @@
  * Method: as for the pages (`browser-states.test.ts`).
  */
 import t from 'tap'
+import { ofToday } from '../../helpers/long-suite.js'
 import { launch, SKIP } from './browser.js'
 import { looks } from './looks.js'
 import { busy, goTo, visit } from './visit.js'
@@ -50,7 +51,7 @@ const OPEN = '[role=dialog], [role=alertdialog], [role=menu]'
 void t.test('every dialog', { skip: SKIP }, async (t) => {
   const browser = await launch(t)
   const { page, complaints } = await visit(browser, '/', { api: busy })
-  for (const [path, ...presses] of DIALOGS) {
+  for (const [path, ...presses] of ofToday(DIALOGS, 2)) {
     await goTo(page, path)
     for (const name of presses) {
       const button = page.getByRole('button', { name, exact: true })

@@ -3,7 +3,8 @@
  * Method: the failures are produced on a real gateway, and each drawer is opened in Chromium.
  */
 import t from 'tap'
-import { SKIP, violations } from './browser.js'
+import { violations } from './browser.js'
+import { third } from './third.js'
 import { eachDrawer } from '../pictures/failure-drawers.js'
 
 t.setTimeout(240_000)
@@ -30,7 +31,7 @@ const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
   'client-gone': [/Status\s+499/, /The client: its request, or its connection/],
 }
 
-void t.test('the drawer explains each of the ten failures', { skip: SKIP }, async (t) => {
+void t.test('the drawer explains each of the ten failures', { skip: third(1) }, async (t) => {
   const complaints = await eachDrawer(t, async ({ failure, slug, page, drawer }) => {
     const block = await drawer.getByRole('region', { name: 'Failure' }).innerText()
     const { outcome, cause } = failure

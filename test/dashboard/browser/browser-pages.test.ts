@@ -5,12 +5,13 @@
 import { putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import { aKey } from '../../store/contract/sample-records.js'
-import { launch, open, SKIP } from './browser.js'
+import { launch, open } from './browser.js'
+import { third } from './third.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
 
-void t.test('a long list has pages', { skip: SKIP }, async (t) => {
+void t.test('a long list has pages', { skip: third(2) }, async (t) => {
   const stage = await startStage(t)
   const account = await stage.account('ada@example.com', 'max')
   const count = 230

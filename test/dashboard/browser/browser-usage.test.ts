@@ -14,7 +14,8 @@ import { createKey } from '../../helpers/keys.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { prepare, run, until } from '../../process/program.js'
 import { aRow, PASSWORD } from '../fixtures/stage.js'
-import { launch, open, SKIP, Task, type Watched } from './browser.js'
+import { launch, open, Task, type Watched } from './browser.js'
+import { third } from './third.js'
 import { looks } from './looks.js'
 
 t.setTimeout(300_000)
@@ -130,7 +131,7 @@ async function drill(t: Test, task: Task): Promise<void> {
   t.ok(Math.abs(span() - zoomed / 2) < 240_000, 'and the keyboard halves the range')
 }
 
-void t.test('answers in few clicks', { skip: SKIP }, async (t) => {
+void t.test('answers in few clicks', { skip: third(0) }, async (t) => {
   const { address, page, complaints } = await started(t)
   const start = async (): Promise<Task> => {
     await page.goto(`${address}/?account=all`)

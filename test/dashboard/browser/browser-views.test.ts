@@ -7,7 +7,7 @@ import { objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/control/dashboard/schema/schema.js'
 import { choose, launch, open, overflow, violations } from './browser.js'
-import { half } from './half.js'
+import { third } from './third.js'
 import { looks } from './looks.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
@@ -43,7 +43,7 @@ function lastOf(asked: readonly string[], path: string): URLSearchParams {
   return new URLSearchParams(found.slice(found.indexOf('?')))
 }
 
-void file.test('filters are in the address, the query and the CSV file', { skip: half(0) }, async (t) => {
+void file.test('filters are in the address, the query and the CSV file', { skip: third(0) }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   const add = async (filter: string, value: string | RegExp) => {
     await page.getByRole('button', { name: 'Add filter' }).click()
@@ -121,7 +121,7 @@ async function rangeByKeyboard(t: Test, page: Page): Promise<void> {
   await page.getByRole('grid').waitFor({ state: 'detached' })
 }
 
-void file.test('errors by cause lead to their requests', { skip: half(1) }, async (t) => {
+void file.test('errors by cause lead to their requests', { skip: third(1) }, async (t) => {
   const { page } = await visit(t, '/')
   const chart = page.getByRole('figure').filter({ hasText: 'by cause' })
   await chart.getByRole('img', { name: /^Failed requests: .*Client up to/ }).waitFor()
@@ -134,25 +134,29 @@ void file.test('errors by cause lead to their requests', { skip: half(1) }, asyn
   await page.getByRole('button', { name: 'Cause: Provider', exact: true }).waitFor()
 })
 
-void file.test('limits: a bar, amounts, the reset, and a warning from 80 %', { skip: half(2) }, async (t) => {
-  const { page } = await visit(t, '/?account=acc_1')
-  const bars = page.getByRole('meter')
-  await bars.first().waitFor()
-  const plan = page.getByRole('meter', { name: 'Budget per month (UTC), plan: 83 % used' })
-  t.equal(await plan.count(), 1)
-  const block = page.locator('.limit').filter({ has: plan })
-  t.match(await block.innerText(), /\$166\.00 of \$200\.00 used · \$34\.00 left\s+· resets in/)
-  t.match(await block.getAttribute('class'), 'warn')
-  const calm = page.locator('.limit').filter({ hasText: 'Requests per minute' })
-  t.equal(await calm.getAttribute('class'), 'limit')
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Keys' }).click()
-  await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
-  await page.getByRole('button', { name: /^ci-runner/ }).click()
-  const drawer = page.getByRole('dialog')
-  await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
-})
+void file.test(
+  'limits: a bar, amounts, the reset, and a warning from 80 %',
+  { skip: third(2) },
+  async (t) => {
+    const { page } = await visit(t, '/?account=acc_1')
+    const bars = page.getByRole('meter')
+    await bars.first().waitFor()
+    const plan = page.getByRole('meter', { name: 'Budget per month (UTC), plan: 83 % used' })
+    t.equal(await plan.count(), 1)
+    const block = page.locator('.limit').filter({ has: plan })
+    t.match(await block.innerText(), /\$166\.00 of \$200\.00 used · \$34\.00 left\s+· resets in/)
+    t.match(await block.getAttribute('class'), 'warn')
+    const calm = page.locator('.limit').filter({ hasText: 'Requests per minute' })
+    t.equal(await calm.getAttribute('class'), 'limit')
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor()
+    await page.getByRole('button', { name: /^ci-runner/ }).click()
+    const drawer = page.getByRole('dialog')
+    await drawer.getByRole('meter', { name: /^Budget per day \(UTC\), ci-runner/ }).waitFor()
+  },
+)
 
-void file.test('the account is chosen in the rail, for all pages', { skip: half(3) }, async (t) => {
+void file.test('the account is chosen in the rail, for all pages', { skip: third(3) }, async (t) => {
   const { page, asked } = await visit(t, '/usage')
   const shown = page.getByRole('button', { name: /^Account: / })
   t.equal(await shown.innerText(), 'All accounts', 'administrators begin with all accounts')
@@ -174,7 +178,7 @@ void file.test('the account is chosen in the rail, for all pages', { skip: half(
   t.match(page.url(), /account=grace/, 'a page of the gateway has no account: the choice opens the overview')
 })
 
-void file.test('a lost connection shows how old the figures are', { skip: half(4) }, async (t) => {
+void file.test('a lost connection shows how old the figures are', { skip: third(4) }, async (t) => {
   let isDown = false
   const down: Answer = { status: 503, body: { detail: 'down', kind: 'x' } }
   const { page } = await visit(t, '/', {
@@ -194,26 +198,30 @@ void file.test('a lost connection shows how old the figures are', { skip: half(4
   await page.getByText('live', { exact: true }).waitFor()
 })
 
-void file.test('why a request failed: two clicks; one found by its id: one', { skip: half(5) }, async (t) => {
-  const { page } = await visit(t, '/')
-  await page
-    .getByRole('row', { name: /502 upstream failed/ })
-    .first()
-    .click()
-  const failure = page.getByRole('dialog').getByRole('region', { name: 'Failure' })
-  t.match(await failure.innerText(), /The upstream "openai" answered 503\./)
-  await failure.getByRole('link', { name: 'Requests that failed like this one' }).click()
-  await page.waitForURL(/outcome=upstream_failed&upstream=openai/)
-  await page.getByLabel('Search requests').fill('req_4')
-  await page.waitForURL(/search=req_4/)
-  await page
-    .getByRole('row', { name: /502 upstream failed/ })
-    .first()
-    .click()
-  await page.waitForURL(/request=req_4/)
-})
+void file.test(
+  'why a request failed: two clicks; one found by its id: one',
+  { skip: third(5) },
+  async (t) => {
+    const { page } = await visit(t, '/')
+    await page
+      .getByRole('row', { name: /502 upstream failed/ })
+      .first()
+      .click()
+    const failure = page.getByRole('dialog').getByRole('region', { name: 'Failure' })
+    t.match(await failure.innerText(), /The upstream "openai" answered 503\./)
+    await failure.getByRole('link', { name: 'Requests that failed like this one' }).click()
+    await page.waitForURL(/outcome=upstream_failed&upstream=openai/)
+    await page.getByLabel('Search requests').fill('req_4')
+    await page.waitForURL(/search=req_4/)
+    await page
+      .getByRole('row', { name: /502 upstream failed/ })
+      .first()
+      .click()
+    await page.waitForURL(/request=req_4/)
+  },
+)
 
-void file.test('what a request names is a link', { skip: half(6) }, async (t) => {
+void file.test('what a request names is a link', { skip: third(6) }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   await page
     .getByRole('button', { name: /open request to/ })
@@ -251,7 +259,7 @@ void file.test('what a request names is a link', { skip: half(6) }, async (t) =>
   t.ok(asked.includes('DELETE /recordings/req_0?account=acc_1'))
 })
 
-void file.test('long and unknown names, and a reply that was cut off', { skip: half(7) }, async (t) => {
+void file.test('long and unknown names, and a reply that was cut off', { skip: third(7) }, async (t) => {
   const name = 'a-key-of-the-nightly-batch-'.repeat(3)
   const first = requestRow.parse({
     ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
@@ -272,7 +280,7 @@ void file.test('long and unknown names, and a reply that was cut off', { skip: h
   }
 })
 
-void file.test('on a phone, filters are behind a button with their number', { skip: half(8) }, async (t) => {
+void file.test('on a phone, filters are behind a button with their number', { skip: third(8) }, async (t) => {
   const { page } = await visit(t, '/requests?upstream=openai&outcome=failed&sort=-cost', { width: 390 })
   const search = page.getByLabel('Search requests')
   const button = page.getByRole('button', { name: 'Filters (2)' })
@@ -287,7 +295,7 @@ void file.test('on a phone, filters are behind a button with their number', { sk
   t.equal(await search.isVisible(), true)
 })
 
-void file.test('one endpoint that fails is no lost connection', { skip: half(9) }, async (t) => {
+void file.test('one endpoint that fails is no lost connection', { skip: third(9) }, async (t) => {
   const { page, asked } = await visit(t, '/', {
     api: (_, path, query) =>
       path === '/usage'
@@ -301,7 +309,7 @@ void file.test('one endpoint that fails is no lost connection', { skip: half(9) 
   t.equal(await page.getByText('Reconnecting…').count(), 0)
 })
 
-void file.test('a failure is shown at its turn; an edit sends no request', { skip: half(10) }, async (t) => {
+void file.test('a failure is shown at its turn; an edit sends no request', { skip: third(10) }, async (t) => {
   let isBroken = true
   const { page, asked } = await visit(t, '/playground', {
     api: (_, path, query) => {
@@ -346,7 +354,7 @@ void file.test('a failure is shown at its turn; an edit sends no request', { ski
   t.strictSame(await violations(page), [])
 })
 
-void file.test('on a phone the composer comes first', { skip: half(11) }, async (t) => {
+void file.test('on a phone the composer comes first', { skip: third(11) }, async (t) => {
   const { page } = await visit(t, '/playground', { api: busy, width: 360 })
   const top = async (name: string): Promise<number> => {
     const box = await page.getByLabel(name, { exact: true }).boundingBox()
@@ -359,7 +367,7 @@ void file.test('on a phone the composer comes first', { skip: half(11) }, async 
   t.equal(order, 0, 'and first for the keyboard')
 })
 
-void file.test('colours are by rank, one for a model in a view', { skip: half(12) }, async (t) => {
+void file.test('colours are by rank, one for a model in a view', { skip: third(12) }, async (t) => {
   const { page } = await visit(t, '/')
   const colours = async (chart: string): Promise<[name: string, colour: string][]> => {
     const figure = page.getByRole('figure').filter({ hasText: chart })

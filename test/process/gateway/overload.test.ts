@@ -13,7 +13,7 @@ import { findAccount } from '../../../src/accounts/changes/change-accounts.js'
 import type { Labels } from '../../../src/accounts/labels.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, startServe, until, type Served } from '../program.js'
-import { IS_LONG } from '../../helpers/long-suite.js'
+import { IS_LONG, ofToday } from '../../helpers/long-suite.js'
 
 const HOLD_MS = 1_500
 
@@ -135,7 +135,7 @@ const IN_FLIGHT = 20
 /** Of the upstream's delay and the maximum number of requests in progress. */
 const CAPACITY_PER_SECOND = IN_FLIGHT / (UPSTREAM_MS / 1000)
 
-for (const times of [3, 10]) {
+for (const times of ofToday([3, 10], 2)) {
   void t.test(`G-105, G-112: ${times} times the load`, { timeout: 120_000 }, async (t) => {
     const seconds = IS_LONG ? 60 : 6
     const served = await startServe(t, {

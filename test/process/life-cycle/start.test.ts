@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sluiceHere } from '../../cli/session.js'
 import { fileText, prepare, run, type FileSettings } from '../program.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
 
@@ -60,7 +61,7 @@ void t.test('wrong usage exits with 2 and a hint', async (t) => {
     [['keys', 'destroy'], /generate, create, list, edit, rotate, raise, revoke/],
     [['demo', '--port', 'x'], /--port must be a port number from 0 to 65535, not "x"/],
   ]
-  for (const [args, message] of wrong) {
+  for (const [args, message] of ofToday(wrong, 2)) {
     const program = run(t, args)
     t.equal(await program.ended, 2, args.join(' '))
     t.match(program.err(), message)

@@ -18,7 +18,7 @@ import {
 } from './account-changes.js'
 import { attempts, auditEntries, changes, tokens, trail } from './record-changes.js'
 import { bounds, identity, lists, removal, retention } from './lists.js'
-import { ofToday } from '../../helpers/long-suite.js'
+import { anotherStore, ofToday } from '../../helpers/long-suite.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
 import { aKey, aLogin, anAccount } from './sample-records.js'
 import { CAPACITY, sharedCache, aValue, sharedCacheCapacity } from './shared-cache.js'
@@ -34,41 +34,46 @@ export type NewUrl = (t: Test) => string | Promise<string>
 
 /** Registers the tests of one engine. */
 export function storeContract(t: Test, engine: string, newUrl: NewUrl): void {
+  const tests: Readonly<Record<string, (t: Test, newUrl: NewUrl) => Promise<void>>> = {
+    accounts: accounts,
+    keys: keys,
+    revocation: revocation,
+    pages: lists,
+    'removal of ended keys': removal,
+    'retention of ended keys': retention,
+    capacity: bounds,
+    identity: identity,
+    'limit of active keys': keyLimit,
+    'notification of changes': notifications,
+    durability: durability,
+    'changes of accounts and keys': changes,
+    users: users,
+    'trees of accounts': trees,
+    'changes of an account as a whole': accountChanges,
+    'changes of many members and keys': largeChanges,
+    'moves of one account at once': overtakenMoves,
+    'a purge during a change': overtakenByPurge,
+    'moves and purges at the same time': movesAndPurges,
+    'sign-in tokens': tokens,
+    'throttled attempts': attempts,
+    'audit trail': trail,
+    'audit entries of changes': auditEntries,
+    'shared cache': sharedCache,
+    'capacity of the shared cache': sharedCacheCapacity,
+    "owners of providers' objects": providerObjects,
+    "capacity for providers' objects": providerObjectsCapacity,
+    'denied identities': denials,
+    'audit entries of other changes': auditedChanges,
+    'links and sessions of changes': linksAndSessions,
+    'values of dimensions': dimensionValues,
+    'encrypted records of requests': sealedRecords,
+    'killed writer': killed,
+    closing: closing,
+  }
   void t.test(engine, (t) => {
-    void t.test('accounts', (t) => accounts(t, newUrl))
-    void t.test('keys', (t) => keys(t, newUrl))
-    void t.test('revocation', (t) => revocation(t, newUrl))
-    void t.test('pages', (t) => lists(t, newUrl))
-    void t.test('removal of ended keys', (t) => removal(t, newUrl))
-    void t.test('retention of ended keys', (t) => retention(t, newUrl))
-    void t.test('capacity', (t) => bounds(t, newUrl))
-    void t.test('identity', (t) => identity(t, newUrl))
-    void t.test('limit of active keys', (t) => keyLimit(t, newUrl))
-    void t.test('notification of changes', (t) => notifications(t, newUrl))
-    void t.test('durability', (t) => durability(t, newUrl))
-    void t.test('changes of accounts and keys', (t) => changes(t, newUrl))
-    void t.test('users', (t) => users(t, newUrl))
-    void t.test('trees of accounts', (t) => trees(t, newUrl))
-    void t.test('changes of an account as a whole', (t) => accountChanges(t, newUrl))
-    void t.test('changes of many members and keys', (t) => largeChanges(t, newUrl))
-    void t.test('moves of one account at once', (t) => overtakenMoves(t, newUrl))
-    void t.test('a purge during a change', (t) => overtakenByPurge(t, newUrl))
-    void t.test('moves and purges at the same time', (t) => movesAndPurges(t, newUrl))
-    void t.test('sign-in tokens', (t) => tokens(t, newUrl))
-    void t.test('throttled attempts', (t) => attempts(t, newUrl))
-    void t.test('audit trail', (t) => trail(t, newUrl))
-    void t.test('audit entries of changes', (t) => auditEntries(t, newUrl))
-    void t.test('shared cache', (t) => sharedCache(t, newUrl))
-    void t.test('capacity of the shared cache', (t) => sharedCacheCapacity(t, newUrl))
-    void t.test("owners of providers' objects", (t) => providerObjects(t, newUrl))
-    void t.test("capacity for providers' objects", (t) => providerObjectsCapacity(t, newUrl))
-    void t.test('denied identities', (t) => denials(t, newUrl))
-    void t.test('audit entries of other changes', (t) => auditedChanges(t, newUrl))
-    void t.test('links and sessions of changes', (t) => linksAndSessions(t, newUrl))
-    void t.test('values of dimensions', (t) => dimensionValues(t, newUrl))
-    void t.test('encrypted records of requests', (t) => sealedRecords(t, newUrl))
-    void t.test('killed writer', (t) => killed(t, newUrl))
-    void t.test('closing', (t) => closing(t, newUrl))
+    for (const [index, [name, test]] of Object.entries(tests).entries()) {
+      void t.test(name, { skip: anotherStore(engine, index) }, (t) => test(t, newUrl))
+    }
     t.end()
   })
 }

@@ -5,6 +5,7 @@
 import type { Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Demand, LimitState } from '../../../src/store/ledger.js'
+import { anotherStore } from '../../helpers/long-suite.js'
 import type { NewUrl } from '../contract/store-contract.js'
 import { budgets, calendar, owed, waits, weeks } from './budgets.js'
 import { assumedTokens, kept, owedQuotas, quotas, totals } from './quotas.js'
@@ -82,8 +83,9 @@ export function ledgerContract(t: Test, engine: string, newUrl: NewUrl): void {
     'killed writers': killedWriters,
   }
   void t.test(`ledger: ${engine}`, (t) => {
-    for (const [name, test] of Object.entries(tests)) {
-      void t.test(name, async (t) => test(t, await openedLedger(t, await newUrl(t))))
+    for (const [index, [name, test]] of Object.entries(tests).entries()) {
+      const run = async (t: Test) => test(t, await openedLedger(t, await newUrl(t)))
+      void t.test(name, { skip: anotherStore(engine, index) }, run)
     }
     void t.test('closing', async (t) => closing(t, await newUrl(t)))
     t.end()

@@ -15,6 +15,7 @@ import { anAdmission, aName, aRow, budget, NOON, places, requests, tokens } from
 import { killableProcess, obedientProcess } from '../processes/start-processes.js'
 import type { SliceOrder, Spent } from '../processes/slice-process.js'
 import { testProgram } from '../../helpers/test-program.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const CHILD = testProgram('store/processes/slice-process')
 const missing = redisMissing()
@@ -104,12 +105,14 @@ void t.test('the reported remaining amount is never too high', { ...options }, a
   }
 })
 
-for (const [kind, demandOf] of Object.entries({
+const KINDS = Object.entries({
   requests: (subject: string): Demand => requests(3_000, { subject }),
   usd_day: (subject: string): Demand => budget('usd_day', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
   usd_week: (subject: string): Demand =>
     budget('usd_week', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
-})) {
+})
+
+for (const [kind, demandOf] of ofToday(KINDS, KINDS.length)) {
   void t.test(`four processes at a limit of 3,000 by ${kind}`, { ...options }, async (t) => {
     const { url, left } = await scene(t)
     const demand = demandOf(aName('key'))
