@@ -130,7 +130,7 @@ function Readout({ hover, ...content }: ChartContent & { hover: Hover }) {
         .map(({ atMs, text }) => (
           <p key={`${atMs} ${text}`}>▲ {text}</p>
         ))}
-      {kind !== 'lines' && shown.length > 1 ? (
+      {kind === 'bars' && shown.length > 1 ? (
         <p className="readout-line readout-sum row line">
           <span>Total</span>
           <b className="end">{format(sum)}</b>
@@ -143,7 +143,6 @@ function Readout({ hover, ...content }: ChartContent & { hover: Hover }) {
 const HEIGHT = 200
 const NARROW = 480
 const AXIS_FONT = "12px Inter, 'Inter metrics', sans-serif"
-const AREA_ALPHA = '2e'
 /** uPlot's logarithmic scale. The enum exists only in its types. */
 const LOGARITHMIC: object = { distr: 3 }
 
@@ -211,11 +210,8 @@ function optionsOf(element: HTMLElement, { content, log, hover, zoom }: ChartSou
     axes: axesOf(content, colourOf, element.clientWidth),
     series: [
       {},
-      ...painted.map(({ label, colour }, index) =>
-        seriesOf(kind, { label, colour: colourOf(colour), isLowest: index === painted.length - 1 }),
-      ),
+      ...painted.map(({ label, colour }) => seriesOf(kind, label, colourOf(colour))),
     ],
-    bands: kind === 'area' ? bandsOf(painted.map(({ colour }) => colourOf(colour))) : [],
     hooks: {
       draw: [
         (plot) => hatch(plot, content(), colourOf('--paper')),
@@ -271,13 +267,6 @@ function markOf(value: number, text: string): string {
   return text.replace(/(\.\d\d)00$/, '$1')
 }
 
-interface SeriesStyle {
-  readonly label: string
-  readonly colour: string
-  /** Whether the series is at the bottom of a stack. */
-  readonly isLowest: boolean
-}
-
 /** The values of a line that have none beside them: alone they would not be drawn. */
 const isolated: UPlot.Series.Points.Filter = ({ data }, series) => {
   const values = data[series] ?? []
@@ -285,22 +274,14 @@ const isolated: UPlot.Series.Points.Filter = ({ data }, series) => {
   return [...values.keys()].filter((at) => !isNone(at) && isNone(at - 1) && isNone(at + 1))
 }
 
-function seriesOf(kind: ChartContent['kind'], { label, colour, isLowest }: SeriesStyle): UPlot.Series {
+function seriesOf(kind: ChartContent['kind'], label: string, colour: string): UPlot.Series {
   const shared = { label, stroke: colour, points: { show: false }, spanGaps: false }
   if (kind === 'lines') {
     const points = { show: true, size: 4, fill: colour, filter: isolated }
     return { ...shared, width: 1.5, points }
   }
-  if (kind === 'area') return { ...shared, width: 1.5, ...(isLowest ? { fill: colour + AREA_ALPHA } : {}) }
   const paths = UPlot.paths.bars?.({ size: [0.8, 28], align: 1, gap: 1 })
   return { ...shared, width: 0, fill: colour, ...(paths === undefined ? {} : { paths }) }
-}
-
-function bandsOf(colours: readonly string[]): UPlot.Band[] {
-  return colours.slice(0, -1).map((colour, index) => ({
-    series: [index + 1, index + 2],
-    fill: colour + AREA_ALPHA,
-  }))
 }
 
 /** The dragged part becomes the range. */
@@ -380,7 +361,6 @@ function outline(
     const y = plot.valToPos(end, 'y', true)
     const start = typeof before === 'number' ? plot.valToPos(before, 'y', true) : y
     if (kind === 'bars') quad([y, y, zero, zero])
-    else if (kind === 'area') quad([start - thick, y - thick, zero, zero])
     else quad([start - thick, y - thick, y + thick, start + thick])
   }
 }

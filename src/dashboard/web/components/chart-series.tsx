@@ -4,7 +4,7 @@ import type { Buckets } from '../format/time-buckets.js'
 /** The custom property of a colour. */
 export type Colour = `--series-${number}` | '--others' | '--soft' | '--bad' | '--good' | '--accent'
 
-/** A line, an area or a colour of bars. */
+/** A line, or a colour of bars. */
 export interface Series {
   readonly id: string
   readonly label: string
@@ -15,8 +15,8 @@ export interface Series {
 export interface ChartContent {
   readonly buckets: Buckets
   readonly series: readonly Series[]
-  /** Areas and bars are stacked; lines are not. */
-  readonly kind: 'area' | 'bars' | 'lines'
+  /** Bars are stacked; lines are not. */
+  readonly kind: 'bars' | 'lines'
   /** Formats a value with its unit. */
   readonly format: (value: number) => string
   readonly marks?: readonly ChartMark[]
