@@ -60,8 +60,8 @@ export interface KeyQuery extends SortedQuery<KeyColumn> {
   readonly accountId: string | null
   readonly states?: readonly KeyState[]
   /**
-   * Part of the name or, in the list of all accounts, of the account's; the id; part of the mask, or the last
-   * four to eight characters.
+   * Part of the name, of a label `name=value` or, in the list of all accounts, of the account's name; the id;
+   * part of the mask, or the last four to eight characters.
    */
   readonly search?: string
   /** `name=value`. */
@@ -196,9 +196,14 @@ function keyFilter(query: KeyQuery): (row: KeyRow) => boolean {
       key.name.toLowerCase().includes(words) ||
       key.id === search ||
       isPartOfMask(key, words) ||
+      hasLabelWith(key, words) ||
       (accountId === null && accountName.includes(words))
     )
   }
+}
+
+function hasLabelWith({ labels = {} }: ApiKey, words: string): boolean {
+  return Object.entries(labels).some(([name, value]) => `${name}=${value}`.toLowerCase().includes(words))
 }
 
 function hasBudgetOf({ limits = {} }: ApiKey): boolean {

@@ -221,6 +221,7 @@ async function filters(t: Test, root: Browser, team: Account): Promise<void> {
     // Ids are searched too: a space is in none of them.
     ['&state=all&search=WEB+', ({ name }) => name.startsWith('Web')],
     [`&state=all&search=${rows[3]?.id ?? ''}`, ({ id }) => id === rows[3]?.id],
+    ['&state=all&search=TEAM%3Dw', ({ labels }) => labels['team'] === 'web'],
     ['&state=all&search=apart', ({ accountName }) => accountName === 'apart'],
   ]
   for (const [query, keeps] of cases) {
