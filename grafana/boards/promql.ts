@@ -16,10 +16,6 @@ export const GEN_AI = `${GATEWAY},gen_ai_provider_name=~"$upstream",gen_ai_reque
 
 /** Stream ends that the upstream caused, as a label matcher. */
 export const BROKEN = 'end=~"truncated|malformed|upstream_timeout|upstream_error"'
-/** Kinds of failed attempts that are the provider's fault, as a label matcher. */
-export const PROVIDER_FAILURE =
-  'kind=~"upstream_unreachable|upstream_denied|upstream_busy|upstream_timeout|upstream_failed|upstream_truncated|upstream_malformed"'
-
 /** Outcomes of requests that failed because of a provider or of the gateway, as a regular expression. */
 const USERS_FAIL = [
   'bug',
@@ -44,6 +40,8 @@ const USERS_FAIL = [
 ].join('|')
 /** Requests that failed so, as a label matcher. */
 export const FAILED = `outcome=~"${USERS_FAIL}"`
+/** Attempts that failed so, also for a wrong address or credential of the upstream, as a label matcher. */
+export const FAILED_ATTEMPT = `kind=~"${USERS_FAIL}"`
 /** Requests that count for availability: neither clients nor limits have caused their outcome. */
 export const SERVED = `outcome=~"ok|${USERS_FAIL}"`
 

@@ -8,6 +8,7 @@ import { canaries, shadows } from './changes.js'
 import { comparison, query, rateBy, series, states, withExemplars } from './panels.js'
 import {
   COST,
+  FAILED_ATTEMPT,
   GATEWAY,
   GEN_AI,
   inRange,
@@ -16,7 +17,6 @@ import {
   max,
   mean,
   orNone,
-  PROVIDER_FAILURE,
   quantile,
   rate,
   REQUESTS,
@@ -43,10 +43,10 @@ function byUpstream(expression: string): string {
   return `label_replace(${expression}, "upstream", "$1", "gen_ai_provider_name", "(.*)")`
 }
 
-/** Failed attempts over all attempts. An upstream without a failure has 0. */
+/** Attempts that providers or the gateway made fail, over all. An upstream without a failure has 0. */
 function failureShare(): string {
   const all = sum(rate('sluice_attempts_total', UPSTREAM), 'upstream')
-  const failed = sum(rate('sluice_attempts_total', `${UPSTREAM},${PROVIDER_FAILURE}`), 'upstream')
+  const failed = sum(rate('sluice_attempts_total', `${UPSTREAM},${FAILED_ATTEMPT}`), 'upstream')
   return `(${failed} or ${all} * 0) / ${all}`
 }
 

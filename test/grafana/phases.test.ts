@@ -102,6 +102,11 @@ void t.test('the outcomes that count as failures are those of providers and of t
   const [, failed = ''] = /outcome=~"(?!ok)([^"]+)"/.exec(expr) ?? []
   t.match(expr, `outcome=~"ok|${failed}"`)
   t.match(expressionOf('Overview: Success rate'), failed)
+  const compared = panelExpressions().filter(({ where }) => where.endsWith('Upstreams side by side'))
+  t.ok(
+    compared.some(({ text }) => text.includes(`kind=~"${failed}"`)),
+    'the same kinds make an upstream red',
+  )
   const isFailed = new RegExp(`^(?:${failed})$`)
   for (const cause of CAUSES) {
     // Metrics count requests by kind of error; `lost` and the outcomes of batches are those of entries alone.
