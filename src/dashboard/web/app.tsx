@@ -1,5 +1,6 @@
 /** Selects the page: sign-in pages without a session, otherwise the shell with the requested page. */
-import { lazy, Suspense, useState, type ComponentType } from 'react'
+import { useState, type ComponentType, type FunctionComponent } from 'react'
+import { later } from './components/later.js'
 import { Notices } from './components/notices.js'
 import { BlockSkeleton, ConnectionBanner } from './components/loading-states.js'
 import { NotFoundPage } from './pages/not-found.js'
@@ -10,49 +11,40 @@ import { useKeyboard } from './shell/keyboard.js'
 import { isAt, isShown, Rail, SECTIONS } from './shell/navigation-rail.js'
 import { SessionGate, useRights, useSession } from './shell/session.js'
 
-const CommandPalette = lazy(() =>
-  import('./shell/command-palette.js').then((module) => ({ default: module.CommandPalette })),
-)
-
-const KeyHelp = lazy(() => import('./shell/key-help.js').then((module) => ({ default: module.KeyHelp })))
+const CommandPalette = later(async () => (await import('./shell/command-palette.js')).CommandPalette)
+const KeyHelp = later(async () => (await import('./shell/key-help.js')).KeyHelp)
 
 /** A page that is loaded on demand. */
-function later<Name extends string>(
-  name: Name,
-  load: () => Promise<Readonly<Record<NoInfer<Name>, ComponentType>>>,
-): ComponentType {
-  return lazy(async (): Promise<{ default: ComponentType }> => {
-    const pages = await load()
-    return { default: pages[name] }
-  })
+function page(load: () => Promise<FunctionComponent>): ComponentType {
+  return later(load, () => <BlockSkeleton />)
 }
 
 /** All pages except the first are loaded on demand. */
 const PAGES: Readonly<Record<string, ComponentType>> = {
   '/': OverviewPage,
-  '/keys': later('KeysPage', () => import('./pages/keys/keys.js')),
-  '/usage': later('UsagePage', () => import('./pages/usage/usage.js')),
-  '/budgets': later('BudgetsPage', () => import('./pages/budgets.js')),
-  '/statement': later('StatementPage', () => import('./pages/statement.js')),
-  '/requests': later('RequestsPage', () => import('./pages/requests.js')),
-  '/runs': later('RunPage', () => import('./pages/run.js')),
-  '/batches': later('BatchesPage', () => import('./pages/batches.js')),
-  '/me': later('MePage', () => import('./pages/me.js')),
-  '/models': later('ModelsPage', () => import('./pages/models.js')),
-  '/playground': later('PlaygroundPage', () => import('./pages/playground/playground.js')),
-  '/settings': later('SettingsPage', () => import('./pages/settings.js')),
-  '/members': later('MembersPage', () => import('./pages/members.js')),
-  '/configuration': later('ConfigurationPage', () => import('./pages/configuration.js')),
-  '/operations': later('OperationsPage', () => import('./pages/operations.js')),
-  '/providers': later('ProvidersPage', () => import('./pages/providers.js')),
-  '/users': later('UsersPage', () => import('./pages/users.js')),
-  '/accounts': later('AccountsPage', () => import('./pages/accounts/accounts.js')),
-  '/audit': later('AuditPage', () => import('./pages/audit.js')),
+  '/keys': page(async () => (await import('./pages/keys/keys.js')).KeysPage),
+  '/usage': page(async () => (await import('./pages/usage/usage.js')).UsagePage),
+  '/budgets': page(async () => (await import('./pages/budgets.js')).BudgetsPage),
+  '/statement': page(async () => (await import('./pages/statement.js')).StatementPage),
+  '/requests': page(async () => (await import('./pages/requests.js')).RequestsPage),
+  '/runs': page(async () => (await import('./pages/run.js')).RunPage),
+  '/batches': page(async () => (await import('./pages/batches.js')).BatchesPage),
+  '/me': page(async () => (await import('./pages/me.js')).MePage),
+  '/models': page(async () => (await import('./pages/models.js')).ModelsPage),
+  '/playground': page(async () => (await import('./pages/playground/playground.js')).PlaygroundPage),
+  '/settings': page(async () => (await import('./pages/settings.js')).SettingsPage),
+  '/members': page(async () => (await import('./pages/members.js')).MembersPage),
+  '/configuration': page(async () => (await import('./pages/configuration.js')).ConfigurationPage),
+  '/operations': page(async () => (await import('./pages/operations.js')).OperationsPage),
+  '/providers': page(async () => (await import('./pages/providers.js')).ProvidersPage),
+  '/users': page(async () => (await import('./pages/users.js')).UsersPage),
+  '/accounts': page(async () => (await import('./pages/accounts/accounts.js')).AccountsPage),
+  '/audit': page(async () => (await import('./pages/audit.js')).AuditPage),
 }
 
-const SignInPages = later('SignInPages', () => import('./pages/sign-in.js'))
-const DevicePage = later('DevicePage', () => import('./pages/device.js'))
-const AccountPage = later('AccountPage', () => import('./pages/accounts/account-page.js'))
+const SignInPages = page(async () => (await import('./pages/sign-in.js')).SignInPages)
+const DevicePage = page(async () => (await import('./pages/device.js')).DevicePage)
+const AccountPage = page(async () => (await import('./pages/accounts/account-page.js')).AccountPage)
 
 /** Pages for links, with or without a session. */
 const SIGN_IN_PATHS = ['/setup', '/reset', '/oidc']
@@ -73,19 +65,8 @@ export function App() {
 function Inside() {
   const { account } = useSession().session
   const { path } = useLocation()
-  if (path === DEVICE_PATH) {
-    return (
-      <Suspense fallback={<BlockSkeleton />}>
-        <DevicePage />
-      </Suspense>
-    )
-  }
-  if (account !== null && !SIGN_IN_PATHS.includes(path)) return <Shell />
-  return (
-    <Suspense fallback={<BlockSkeleton />}>
-      <SignInPages />
-    </Suspense>
-  )
+  if (path === DEVICE_PATH) return <DevicePage />
+  return account !== null && !SIGN_IN_PATHS.includes(path) ? <Shell /> : <SignInPages />
 }
 
 function Shell() {
@@ -116,20 +97,10 @@ function Shell() {
         ) : null}
         <ConnectionBanner />
         <IncidentStrip />
-        <Suspense fallback={<BlockSkeleton />}>
-          {Shown === undefined ? <NotFoundPage section={hidden} /> : <Shown key={path} />}
-        </Suspense>
+        {Shown === undefined ? <NotFoundPage section={hidden} /> : <Shown key={path} />}
       </div>
-      {finding ? (
-        <Suspense>
-          <CommandPalette onClose={() => setFinding(false)} />
-        </Suspense>
-      ) : null}
-      {help ? (
-        <Suspense fallback={null}>
-          <KeyHelp rights={rights} onClose={() => setHelp(false)} />
-        </Suspense>
-      ) : null}
+      {finding ? <CommandPalette onClose={() => setFinding(false)} /> : null}
+      {help ? <KeyHelp rights={rights} onClose={() => setHelp(false)} /> : null}
     </div>
   )
 }

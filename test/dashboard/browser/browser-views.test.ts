@@ -290,6 +290,13 @@ void file.test('on a phone, filters are behind a button with their number', { sk
   t.equal(await search.isVisible(), true)
   t.equal(await button.getAttribute('aria-expanded'), 'true')
   await looks(t, page, 'the filters of a phone')
+  await page.keyboard.press('Escape')
+  await search.waitFor({ state: 'hidden' })
+  t.equal(await button.evaluate('document.activeElement?.innerText'), 'Filters (2)')
+  await button.click()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await search.waitFor({ state: 'hidden' })
+  await button.click()
   await page.setViewportSize({ width: 1440, height: 900 })
   t.equal(await button.isVisible(), false)
   t.equal(await search.isVisible(), true)
@@ -393,3 +400,28 @@ void file.test('colours are by rank, one for a model in a view', { skip: third(1
   await page.reload()
   t.same(await colours('Requests by account'), before, 'also after a reload')
 })
+
+void file.test(
+  'by keyboard: from the search to a row, and on in its drawer',
+  { skip: half(13) },
+  async (t) => {
+    const { page } = await visit(t, '/requests')
+    await page.locator('.row-open').nth(1).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    const drawer = page.getByRole('dialog', { name: 'Request' })
+    await drawer.getByRole('group', { name: 'Summary' }).waitFor()
+    const shown = (): string | null => new URL(page.url()).searchParams.get('request')
+    const first = shown()
+    await page.keyboard.press('j')
+    const second = shown()
+    t.not(second, first, 'the next row')
+    await page.keyboard.press('k')
+    t.equal(shown(), first, 'the previous one')
+    await page.keyboard.press('k')
+    t.equal(shown(), first, 'before the first there is none')
+    await page.keyboard.press('Escape')
+    await drawer.waitFor({ state: 'detached' })
+  },
+)

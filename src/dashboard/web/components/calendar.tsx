@@ -1,12 +1,11 @@
 /** A month of days in a popup: by pointer, or with the arrows, Home, End, Page Up and Page Down. */
 import { Popover } from '@base-ui/react/popover'
 import { useEffect, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
-import { monthName } from '../format/time.js'
+import { DAY_MS, inputTime, monthName } from '../format/time.js'
 import { IconButton } from './button.js'
 import { placeOf } from './content.js'
-import { fieldTime } from './time-range.js'
 
-export interface CalendarProps {
+interface CalendarProps {
   readonly label: string
   /** The chosen day, or the first and the last one of a range, each as `2026-11-12`. */
   readonly days: readonly [first: string, last?: string]
@@ -51,7 +50,6 @@ function dayWithFocus(grid: HTMLElement | null): HTMLElement | null {
   return grid?.querySelector<HTMLElement>('[tabindex="0"]') ?? null
 }
 
-const DAY_MS = 86_400_000
 const WEEK = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su']
 const NAME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeZone: 'UTC' })
 
@@ -65,7 +63,7 @@ interface MonthProps extends CalendarProps {
 
 function Month({ days, min = '', onPick, grid }: MonthProps) {
   const isRange = days.length === 2
-  const today = fieldTime('', Date.now()).slice(0, 10)
+  const today = inputTime(Date.now()).slice(0, 10)
   const known = days.at(-1) ?? ''
   const [at, setAt] = useState(Number.isNaN(Date.parse(known)) ? today : known)
   const [start, setStart] = useState<string | null>(null)

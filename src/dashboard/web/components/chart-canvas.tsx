@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState, type MouseEvent } from 'react'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { bucketName, tick } from '../format/time.js'
+import { bucketName, HOUR_MS, tick } from '../format/time.js'
 import { useTheme } from '../shell/theme.js'
 import { Swatch, type ChartContent, type ChartPick, type ChartZoom } from './chart-series.js'
 
@@ -208,10 +208,7 @@ function optionsOf(element: HTMLElement, { content, log, hover, zoom }: ChartSou
         : { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
     },
     axes: axesOf(content, colourOf, element.clientWidth),
-    series: [
-      {},
-      ...painted.map(({ label, colour }) => seriesOf(kind, label, colourOf(colour))),
-    ],
+    series: [{}, ...painted.map(({ label, colour }) => seriesOf(kind, label, colourOf(colour)))],
     hooks: {
       draw: [
         (plot) => hatch(plot, content(), colourOf('--paper')),
@@ -239,7 +236,7 @@ function axesOf(
       size: 28,
       values: (_, ticks) => ticks.map((at) => tick(at, content().buckets.bucketMs)),
       // Only whole hours and days, which have data points.
-      incrs: [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * 3_600_000),
+      incrs: [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * HOUR_MS),
     },
     {
       ...shared,

@@ -2,9 +2,10 @@
  * A chart, its table of the same values, and a CSV file of them. The drawing code is loaded with the first
  * chart.
  */
-import { lazy, Suspense, useState, type ReactNode } from 'react'
-import type { UsageGroup } from '../../../control/dashboard/schema/schema.js'
+import { useState, type ReactNode } from 'react'
+import type { UsageGroup, UsagePoint, UsageReply } from '../../../control/dashboard/schema/schema.js'
 import { csvOf, saveFile } from '../format/csv.js'
+import { sumsOf, type Buckets } from '../format/time-buckets.js'
 import { bucketName } from '../format/time.js'
 import { Link } from '../routing.js'
 import { IconButton } from './button.js'
@@ -16,9 +17,13 @@ import {
   type Colour,
   type Series,
 } from './chart-series.js'
+import { later } from './later.js'
 import { BlockSkeleton } from './loading-states.js'
 
-const Canvas = lazy(() => import('./chart-canvas.js').then((module) => ({ default: module.ChartCanvas })))
+const Canvas = later(
+  async () => (await import('./chart-canvas.js')).ChartCanvas,
+  () => <BlockSkeleton />,
+)
 
 interface ChartProps extends ChartContent {
   readonly title: string
@@ -74,9 +79,7 @@ export function Chart({ title, note, figure, canLog = false, ...rest }: ChartPro
       {asTable ? (
         <ChartTable title={title} {...content} />
       ) : (
-        <Suspense fallback={<BlockSkeleton />}>
-          <Canvas title={title} log={log} onPick={onPick} onZoom={onZoom} {...content} />
-        </Suspense>
+        <Canvas title={title} log={log} onPick={onPick} onZoom={onZoom} {...content} />
       )}
       {several ? <Legend series={content.series} link={seriesLink} /> : null}
     </figure>
@@ -161,16 +164,23 @@ function Value({ value, format }: ValueProps) {
 const REST = '(rest)'
 const RESTS = [REST, '(none)']
 
-type Grouped = Pick<UsageGroup, 'id' | 'isRest' | 'label'>
-
 /** The name of the series of a group; a group may be called `other`, as the rest is. */
-export function seriesId({ id, isRest }: Pick<Grouped, 'id' | 'isRest'>): string {
+export function seriesId({ id, isRest }: Pick<UsageGroup, 'id' | 'isRest'>): string {
   return isRest === true ? REST : id
 }
 
-/** The name of a group of usage in a chart. */
-export function groupName({ isRest, label }: Grouped): string {
-  return isRest === true ? 'all others' : label
+/** The series of the groups of usage: a sum for each bucket. */
+export function groupSeries(
+  { groups }: Pick<UsageReply, 'groups'>,
+  buckets: Buckets,
+  pick: (point: UsagePoint) => number,
+): Series[] {
+  const colourOf = coloursOf(groups.map(seriesId))
+  return groups.map((group) => {
+    const id = seriesId(group)
+    const label = group.isRest === true ? 'all others' : group.label
+    return { id, label, colour: colourOf(id), values: sumsOf(buckets, group.points, pick) }
+  })
 }
 
 const COLOURS = 8

@@ -1,5 +1,7 @@
 /** Which columns of a table are shown: chosen at its head, and kept in the browser for each table. */
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
+import { kept, keep } from './kept-text.js'
+import { later } from './later.js'
 
 /** What the chooser needs of a column. */
 interface Choice {
@@ -10,7 +12,7 @@ interface Choice {
 }
 
 // Menus are large, and the first load has none.
-const ColumnMenu = lazy(() => import('./column-menu.js').then((module) => ({ default: module.ColumnMenu })))
+const ColumnMenu = later(async () => (await import('./column-menu.js')).ColumnMenu)
 
 const PLACE = 'sluice.columns'
 /** Tables with fewer columns have no chooser. */
@@ -19,21 +21,17 @@ const FEWEST = 5
 /** The chosen columns by table: `{ "Keys": { "by": true } }`. */
 type Chosen = Readonly<Record<string, Readonly<Record<string, boolean>>>>
 
-function kept(): Chosen {
-  try {
-    return JSON.parse(window.localStorage.getItem(PLACE) ?? '{}') as Chosen
-  } catch {
-    return {}
-  }
+function keptColumns(): Chosen {
+  return JSON.parse(kept(PLACE) ?? '{}') as Chosen
 }
 
 /** The shown columns of a table, and its chooser; null for a table with few columns. */
 export function useShownColumns<Column extends Choice>(table: string, columns: readonly Column[]) {
-  const [chosen, setChosen] = useState(() => kept()[table] ?? {})
+  const [chosen, setChosen] = useState(() => keptColumns()[table] ?? {})
   const choose = (id: string, isOn: boolean): void => {
     const next = { ...chosen, [id]: isOn }
     setChosen(next)
-    window.localStorage.setItem(PLACE, JSON.stringify({ ...kept(), [table]: next }))
+    keep(PLACE, JSON.stringify({ ...keptColumns(), [table]: next }))
   }
   const others = columns.slice(1)
   const shown = useMemo(
@@ -42,13 +40,11 @@ export function useShownColumns<Column extends Choice>(table: string, columns: r
   )
   const chooser =
     columns.length < FEWEST ? null : (
-      <Suspense fallback={null}>
-        <ColumnMenu
-          table={table}
-          choices={others.map((one) => ({ ...one, isOn: shown.includes(one) }))}
-          choose={choose}
-        />
-      </Suspense>
+      <ColumnMenu
+        table={table}
+        choices={others.map((one) => ({ ...one, isOn: shown.includes(one) }))}
+        choose={choose}
+      />
     )
   return { shown, chooser }
 }

@@ -22,6 +22,7 @@ import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'
 import { useShownColumns } from './column-chooser.js'
 import { Failed, ProblemLine, TableSkeleton } from './loading-states.js'
+import { rememberRow } from './row-steps.js'
 
 /** A column: its head, its cell and what it is sorted by. */
 export interface Column<Row> {
@@ -155,6 +156,13 @@ function Sorted<Row extends object>(props: SortedProps<Row>) {
   const isPlain = open === undefined && actions === undefined
   const frame = isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {}
   const heads = table.getHeaderGroups()[0]?.headers ?? []
+  const shownRows = table.getRowModel().rows
+  const openAt = (place: number): void => {
+    const row = shownRows[place]?.original
+    if (row === undefined || open === undefined) return
+    rememberRow(openAt, place, shownRows.length)
+    open(row)
+  }
   return (
     <div className="table-frame panel" {...frame}>
       <table className={open === undefined ? 'table' : 'table opens'}>
@@ -173,8 +181,15 @@ function Sorted<Row extends object>(props: SortedProps<Row>) {
           </tr>
         </thead>
         <tbody ref={body} onKeyDownCapture={(event) => move(event, body.current)} onMouseOver={showWhole}>
-          {table.getRowModel().rows.map(({ id, original }) => (
-            <Row key={id} row={original} {...props} columns={columns} hasEnd={hasEnd} />
+          {shownRows.map(({ id, original }, place) => (
+            <Row
+              key={id}
+              row={original}
+              {...props}
+              {...(open === undefined ? {} : { open: () => openAt(place) })}
+              columns={columns}
+              hasEnd={hasEnd}
+            />
           ))}
         </tbody>
       </table>

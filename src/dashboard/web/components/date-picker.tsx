@@ -1,19 +1,14 @@
 /** Dates and times: typed, or chosen in a calendar, whose script is loaded after the page. */
-import { lazy, Suspense, useEffect, useState, type InputHTMLAttributes } from 'react'
+import { useEffect, useState, type InputHTMLAttributes } from 'react'
 import { IconButton } from './button.js'
-import type { CalendarProps } from './calendar.js'
 import { Field, type Bound, type FieldTexts } from './form.js'
-
-const Calendar = lazy(() => import('./calendar.js').then((module) => ({ default: module.Calendar })))
+import { later } from './later.js'
 
 /** The button that opens a calendar. */
-export function CalendarButton(props: CalendarProps) {
-  return (
-    <Suspense fallback={<IconButton icon="calendar" label={props.label} disabled />}>
-      <Calendar {...props} />
-    </Suspense>
-  )
-}
+export const CalendarButton = later(
+  async () => (await import('./calendar.js')).Calendar,
+  ({ label }) => <IconButton icon="calendar" label={label} disabled />,
+)
 
 const DATE = /^\d{4}-\d\d-\d\d$/
 const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d$/

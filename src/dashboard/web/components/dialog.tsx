@@ -6,6 +6,7 @@ import { Button, IconButton } from './button.js'
 import { CONTENT } from './content.js'
 import { CopyButton } from './copy-button.js'
 import { Form, useForm, type Faults, type FormState } from './form.js'
+import { stepRows } from './row-steps.js'
 
 interface DialogProps {
   readonly title: string
@@ -45,6 +46,7 @@ export function Dialog(props: DialogProps) {
           ref={popup}
           className={className}
           role={isQuestion ? 'alertdialog' : 'dialog'}
+          onKeyDown={side ? stepRows : undefined}
           finalFocus={originOfFocus}
           // Enter after a pasted key must not press the button that closes the drawer.
           initialFocus={() => {

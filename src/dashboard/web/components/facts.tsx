@@ -7,12 +7,23 @@ export function Facts({ children }: { readonly children: ReactNode }) {
   return <dl className="facts">{children}</dl>
 }
 
+/** A fact; nothing for one that is null. */
 export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  if (children === null) return null
   return (
     <>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </>
+  )
+}
+
+/** The line at the head of a drawer: the state first, then what matters most, with dots between them. */
+export function Summary({ children }: { readonly children: ReactNode }) {
+  return (
+    <p className="summary row" role="group" aria-label="Summary">
+      {children}
+    </p>
   )
 }
 

@@ -8,7 +8,7 @@ import { setFilter, useLocation } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { Search } from './form.js'
 import { Picker, type Entry } from './picker.js'
-import type { Option } from './select-list.js'
+import type { Option } from './options.js'
 import { Empty } from './loading-states.js'
 
 export interface ListFilter {

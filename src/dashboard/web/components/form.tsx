@@ -13,7 +13,7 @@ import { setFilter } from '../routing.js'
 import { Button, Icon } from './button.js'
 import { ProblemLine } from './loading-states.js'
 import { withoutSecret } from './pasted-secret.js'
-import type { Option } from './select-list.js'
+import type { Option } from './options.js'
 import { Select } from './select.js'
 
 /** The texts of a field. */
@@ -147,6 +147,9 @@ export function Search({ label, hint = label, value }: SearchProps) {
         onChange={({ target }) => setText(withoutSecret(target.value))}
         onKeyDown={(event) => {
           if (event.key === 'Escape') event.currentTarget.blur()
+          if (event.key !== 'ArrowDown') return
+          event.preventDefault()
+          document.querySelector<HTMLElement>('#content tbody :is(button, a[href])')?.focus()
         }}
       />
       <kbd aria-hidden="true">/</kbd>

@@ -1,8 +1,9 @@
 /** Limits and budgets of an account: used and remaining amounts, and the time of the next reset. */
+import type { ReactNode } from 'react'
 import type { LimitLevel, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { count, dollars, exactCount, exactDollars, percent } from '../format/number.js'
-import { fullTime, until } from '../format/time.js'
+import { fullTime, MINUTE_MS, until } from '../format/time.js'
 import { useNow } from '../shell/clock.js'
 import { Block } from '../shell/page.js'
 
@@ -15,6 +16,33 @@ const MAX_KEY_LIMITS = 6
 /** The used share of a limit, 0 to 1. */
 export function shareOf({ used, limit }: Pick<LimitLevel, 'used' | 'limit'>): number {
   return limit === 0 ? 1 : used / limit
+}
+
+interface MeterProps extends Pick<LimitLevel, 'used' | 'limit'> {
+  /** What is limited, for screen readers. */
+  readonly label: string
+  readonly title?: string
+  readonly above: ReactNode
+  readonly children?: ReactNode
+}
+
+/** The used share of a limit as a bar between its texts, coloured when it is nearly or quite used up. */
+export function Meter({ label, used, limit, title, above, children }: MeterProps) {
+  const share = shareOf({ used, limit })
+  const tone = share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : ''
+  return (
+    <div className={`limit ${tone}`.trimEnd()} title={title}>
+      {above}
+      <meter
+        className="limit-bar"
+        min={0}
+        max={limit === 0 ? 1 : limit}
+        value={used}
+        aria-label={`${label}: ${percent(share)} used`}
+      />
+      {children}
+    </div>
+  )
 }
 
 /** An amount of a limit, with its unit. */
@@ -71,37 +99,32 @@ interface BarProps {
 }
 
 /** One limit: its name, a bar, used and remaining amounts, and the time of its reset. */
-export function LimitBar({ limit: standing, isCompact = false }: BarProps) {
-  const { scope, keyName, kind, limit, used, left, resetsAtMs, sinceMs } = standing
+export function LimitBar({ limit: level, isCompact = false }: BarProps) {
+  const { scope, keyName, kind, limit, used, left, resetsAtMs, sinceMs } = level
   const now = useNow()
-  const share = shareOf(standing)
   const owner = keyName ?? OWNERS[scope]
-  const name = `${LIMIT_NAMES[kind]}, ${owner}`
-  const tone = share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : ''
   return (
-    <div className={`limit ${tone}`.trimEnd()}>
-      <p className="limit-name">
-        {LIMIT_NAMES[kind]} {isCompact ? null : <span className="soft">· {owner}</span>}
-      </p>
-      <meter
-        className="limit-bar"
-        min={0}
-        max={Math.max(limit, 1)}
-        value={used}
-        aria-label={`${name}: ${percent(share)} used`}
-      />
+    <Meter
+      label={`${LIMIT_NAMES[kind]}, ${owner}`}
+      {...{ used, limit }}
+      above={
+        <p className="limit-name">
+          {LIMIT_NAMES[kind]} {isCompact ? null : <span className="soft">· {owner}</span>}
+        </p>
+      }
+    >
       <p className="limit-amount small" title={`${exactText(kind, used)} of ${exactText(kind, limit)}`}>
         {amountText(kind, used)} of {amountText(kind, limit)} used
         {isCompact ? null : ` · ${amountText(kind, left)} left`}
         {resetsAtMs === null ? null : (
           <span className="soft" title={fullTime(resetsAtMs)}>
             {' '}
-            · resets {resetsAtMs - now < 60_000 ? 'within a minute' : until(resetsAtMs, now)}
+            · resets {resetsAtMs - now < MINUTE_MS ? 'within a minute' : until(resetsAtMs, now)}
           </span>
         )}
         <Since ms={sinceMs} />
       </p>
-    </div>
+    </Meter>
   )
 }
 
@@ -138,8 +161,6 @@ const LIMIT_NAMES: Readonly<Record<LimitLevel['kind'], string>> = {
   'units_per_minute document': 'Documents per minute',
   'units_per_minute line': 'Lines of batches per minute',
 }
-
-const MINUTE_MS = 60_000
 
 /** What a limit counts, as a text, by its name in the configuration. */
 function limitName(name: string): string {
@@ -227,28 +248,25 @@ export function NamedLevels({ levels, withSubject = false }: NamedLevelsProps) {
       {levels.map(({ limit, amount, used, remaining, sinceMs }) => {
         const end = limit.lastIndexOf(' ')
         const [subject, name] = [limit.slice(0, end), limit.slice(end + 1)]
-        const share = amount === 0 ? 1 : used / amount
         const text = (value: number): string =>
           name.startsWith('usd') ? `$${value.toFixed(value < 1 ? 6 : 2)}` : count(value)
         return (
           <li key={limit}>
-            <div className={`limit ${share >= 1 ? 'bad' : share >= WARN_SHARE ? 'warn' : ''}`.trimEnd()}>
-              <p className="limit-name">
-                {limitName(name)}
-                {withSubject ? <span className="soft"> · {ownerText(subject)}</span> : null}
-              </p>
-              <meter
-                className="limit-bar"
-                min={0}
-                max={amount}
-                value={used}
-                aria-label={`${limitName(name)}: ${percent(share)} used`}
-              />
+            <Meter
+              label={limitName(name)}
+              {...{ used, limit: amount }}
+              above={
+                <p className="limit-name">
+                  {limitName(name)}
+                  {withSubject ? <span className="soft"> · {ownerText(subject)}</span> : null}
+                </p>
+              }
+            >
               <p className="limit-amount small">
                 {text(used)} of {text(amount)} used · {text(remaining)} left
                 <Since ms={sinceMs} />
               </p>
-            </div>
+            </Meter>
           </li>
         )
       })}

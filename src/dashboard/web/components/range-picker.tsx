@@ -1,18 +1,11 @@
 /** The control of a time range and its zone, and the buttons that halve and double the range. */
+import { DAY_MS, inputTime } from '../format/time.js'
 import { setFilter } from '../routing.js'
 import { IconButton } from './button.js'
 import { CalendarButton, DateInput } from './date-picker.js'
 import { Filter } from './form.js'
-import {
-  CALENDAR,
-  fieldTime,
-  localClock,
-  setRange,
-  SPANS,
-  unitOf,
-  zoomRange,
-  type Range,
-} from './time-range.js'
+import { Switch } from './switch.js'
+import { CALENDAR, localClock, setRange, SPANS, unitOf, zoomRange, type Range } from './time-range.js'
 
 /** Those with a button of their own, and the others. */
 const [BUTTONS, LONGER] = [SPANS.slice(0, 6), SPANS.slice(6)]
@@ -21,7 +14,6 @@ const UNITS = [
   { value: 'hour', label: 'per hour' },
   { value: 'day', label: 'per day' },
 ]
-const DAY_MS = 86_400_000
 
 interface PickerProps {
   /** Null: any time, where the page has that. */
@@ -39,25 +31,14 @@ export function RangePicker({ range, hasAny = false, withUnit = false }: PickerP
   const choose = (value: string): void => {
     if (value !== 'custom') return setRange({ range: value === 'any' ? null : value })
     const toMs = range?.toMs ?? Date.now()
-    setRange({ from: fieldTime(zone, range?.fromMs ?? toMs - DAY_MS), to: fieldTime(zone, toMs) })
+    setRange({ from: inputTime(range?.fromMs ?? toMs - DAY_MS, zone), to: inputTime(toMs, zone) })
   }
   const isShort = BUTTONS.some(({ value }) => value === range?.preset)
   const spanMs = range === null ? 0 : range.toMs - range.fromMs
   const units = UNITS.filter(({ value }) => unitOf(value, spanMs) !== null)
   return (
     <>
-      <span className="switch" role="group" aria-label="Time range">
-        {BUTTONS.map(({ value, label }) => (
-          <button
-            key={value}
-            type="button"
-            aria-pressed={range?.preset === value}
-            onClick={() => choose(value)}
-          >
-            {label}
-          </button>
-        ))}
-      </span>
+      <Switch label="Time range" options={BUTTONS} value={range?.preset ?? null} onChange={choose} />
       <Filter
         label="More ranges"
         {...(isShort ? { all: 'More …' } : {})}
@@ -92,7 +73,7 @@ export function RangePicker({ range, hasAny = false, withUnit = false }: PickerP
 
 /** The two ends of a custom range, with one calendar for both. */
 function Times({ range: { zone, fromMs, toMs } }: { readonly range: Range }) {
-  const [from, to] = [fieldTime(zone, fromMs), fieldTime(zone, toMs)]
+  const [from, to] = [inputTime(fromMs, zone), inputTime(toMs, zone)]
   const set = (next: readonly [from: string, to: string]): void => {
     if (next[0] < next[1]) setRange({ from: next[0], to: next[1] }, { replace: true })
   }

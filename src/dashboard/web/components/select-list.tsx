@@ -3,16 +3,9 @@ import { Select as Base } from '@base-ui/react/select'
 import { useRef, useState } from 'react'
 import { Icon } from './button.js'
 import { placeOf } from './content.js'
+import type { Option } from './options.js'
 
-/** An option of a selection or a filter. */
-export interface Option {
-  readonly value: string
-  readonly label: string
-  /** Shown on hover. */
-  readonly title?: string
-}
-
-export interface SelectProps {
+interface SelectProps {
   readonly className: 'input' | 'filter'
   readonly value: string
   readonly options: readonly Option[]

@@ -5,11 +5,10 @@
 import { useMemo } from 'react'
 import type { UsageReply } from '../../../control/dashboard/schema/schema.js'
 import type { Query } from '../api/client.js'
-import { DAY_MS, HOUR_MS } from '../format/time-buckets.js'
+import { DAY_MS, HOUR_MS, inputTime, MINUTE_MS } from '../format/time.js'
 import { setFilter, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
 
-const MINUTE_MS = 60_000
 /** Ranges up to now. */
 export const SPANS = [
   { value: '15m', label: '15 min', spanMs: 15 * MINUTE_MS, by: 'minute' },
@@ -209,20 +208,14 @@ function customRange({ clock, from, to }: Asked, nowMs: number): PartOfRange | n
   const by = spanMs <= MINUTES_REACH_MS ? 'minute' : spanMs <= 3 * DAY_MS ? 'hour' : 'day'
   const { zone } = clock
   const text = (time: string): string =>
-    (time.includes('-') ? time : fieldTime(zone, Number(time))).replace('T', ' ')
+    (time.includes('-') ? time : inputTime(Number(time), zone)).replace('T', ' ')
   const words = `${text(from)} to ${to === null ? 'now' : text(to)}, ${zone}`
   return { fromMs, toMs, by, words, preset: 'custom', times: to === null ? { fromMs } : { fromMs, toMs } }
-}
-
-/** `2026-11-12T14:00` in the zone of the viewer, or in `UTC`. */
-export function fieldTime(zone: string, ms: number): string {
-  const zoneMs = zone === 'UTC' ? 0 : new Date(ms).getTimezoneOffset() * MINUTE_MS
-  return new Date(ms - zoneMs).toISOString().slice(0, 16)
 }
 
 /** Chooses a part of the range, to the minute. */
 export function zoomRange({ zone }: Pick<Range, 'zone'>, fromMs: number, toMs: number): void {
   const from = Math.floor(fromMs / MINUTE_MS) * MINUTE_MS
   const to = Math.max(Math.ceil(toMs / MINUTE_MS), from / MINUTE_MS + 1) * MINUTE_MS
-  setRange({ from: fieldTime(zone, from), to: fieldTime(zone, to) })
+  setRange({ from: inputTime(from, zone), to: inputTime(to, zone) })
 }

@@ -1,9 +1,7 @@
 /** Sums over time for charts: one value per bucket of the range, without gaps. */
 import type { UsagePoint, UsageReply } from '../../../control/dashboard/schema/schema.js'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './time.js'
 
-const MINUTE_MS = 60_000
-export const HOUR_MS = 3_600_000
-export const DAY_MS = 24 * HOUR_MS
 /** Longer ranges have bars of six hours. */
 const LONG_MS = 3 * DAY_MS
 const COARSE_MS = 6 * HOUR_MS
@@ -60,14 +58,11 @@ export function sumsOf(
 }
 
 /** One value per bucket, which must be as wide as the points; null without requests. */
-export function valuesOf(
+export function valuesOf<Point extends { readonly startMs: number }>(
   { startsMs }: Buckets,
-  points: readonly UsagePoint[],
-  pick: (point: UsagePoint) => number | null,
+  points: readonly Point[],
+  pick: (point: Point) => number | null,
 ): (number | null)[] {
-  const byStart = new Map(points.map((point) => [point.startMs, point]))
-  return startsMs.map((start) => {
-    const point = byStart.get(start)
-    return point === undefined ? null : pick(point)
-  })
+  const byStart = new Map(points.map((point) => [point.startMs, pick(point)]))
+  return startsMs.map((start) => byStart.get(start) ?? null)
 }

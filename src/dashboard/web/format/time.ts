@@ -23,18 +23,18 @@ const dayOfYear = new Intl.DateTimeFormat(LOCALE, {
   year: 'numeric',
 })
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
 
 /** `12 Nov 2026, 14:02:11 UTC`. */
 export function fullTime(ms: number): string {
   return full.format(ms)
 }
 
-/** `2026-11-12T14:02` in the user's time zone, for a datetime field. */
-export function inputTime(ms: number): string {
-  const zoneMs = new Date(ms).getTimezoneOffset() * MINUTE_MS
+/** `2026-11-12T14:02` in the user's time zone, or in `UTC`, for a field and in addresses. */
+export function inputTime(ms: number, zone = ''): string {
+  const zoneMs = zone === 'UTC' ? 0 : new Date(ms).getTimezoneOffset() * MINUTE_MS
   return new Date(ms - zoneMs).toISOString().slice(0, 16)
 }
 

@@ -7,11 +7,11 @@ import { Button } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog, FormDialog, useDialog } from '../components/dialog.js'
-import { DrawerSection, Fact, Facts } from '../components/facts.js'
+import { DrawerSection, Fact, Facts, Summary } from '../components/facts.js'
 import { Filter, ReasonField } from '../components/form.js'
 import { Empty, Loaded } from '../components/loading-states.js'
 import { report } from '../components/notices.js'
-import { Absent, Ago, Count, Money } from '../components/values.js'
+import { Absent, Ago, Count, Money, Name, TwoLines } from '../components/values.js'
 import { count, plural } from '../format/number.js'
 import { fullTime } from '../format/time.js'
 import { keyLink, Link, setFilter, setQuery, useLocation } from '../routing.js'
@@ -110,15 +110,10 @@ const NAME: Column<Listed> = {
   id: 'name',
   head: 'Batch',
   cell: ({ id, model, upstream, endpoint }) => (
-    <span className="two-lines">
-      <span className="strong cut" title={id}>
-        {id}
-      </span>
-      <span className="soft small cut" title={`${model} ${endpoint}`}>
-        {model}
-        {upstream === null ? '' : ` · ${upstream}`} · {endpoint}
-      </span>
-    </span>
+    <TwoLines
+      first={<Name text={id} strong />}
+      second={[model, ...(upstream === null ? [] : [upstream]), endpoint].join(' · ')}
+    />
   ),
   text: true,
 }
@@ -194,14 +189,14 @@ function Contents({ batch, used }: BatchReply) {
   const { completed, failed, total } = lines
   return (
     <>
-      <p className="row line">
+      <Summary>
         <State batch={batch} />
         <span>
           {count(completed)} of {plural(total, 'line')} done
         </span>
         {failed === 0 ? null : <span className="bad-text">{count(failed)} failed</span>}
         <Money nano={used.costNanoUsd} unpriced={used.unpriced} />
-      </p>
+      </Summary>
       {batch.failure === null ? null : (
         <section className="failure stack provider" aria-label="Failure">
           <p className="failure-message">{batch.failure}</p>
@@ -226,11 +221,9 @@ function Contents({ batch, used }: BatchReply) {
             {upstream ?? <Absent />}
             <span className="soft"> · {form === 'queue' ? 'line by line' : `batches of ${form}`}</span>
           </Fact>
-          {upstreamBatchId === null ? null : (
-            <Fact name="Id at the upstream">
-              <code>{upstreamBatchId}</code>
-            </Fact>
-          )}
+          <Fact name="Id at the upstream">
+            {upstreamBatchId === null ? null : <code>{upstreamBatchId}</code>}
+          </Fact>
           <Fact name="Created">{fullTime(batch.createdAtMs)}</Fact>
           {batch.endedAtMs === null ? (
             <Fact name="Ends by">{fullTime(batch.expiresAtMs)}</Fact>

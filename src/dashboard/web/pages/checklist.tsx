@@ -5,6 +5,7 @@ import { call, problemOf, urlOf } from '../api/client.js'
 import { read } from '../api/endpoints.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
 import { Button, Icon } from '../components/button.js'
+import { keep, kept } from '../components/kept-text.js'
 import { exactDollars } from '../format/number.js'
 import { Link } from '../routing.js'
 import { Block } from '../shell/page.js'
@@ -22,18 +23,10 @@ const TITLES: Readonly<Record<ChecklistStep['id'], string>> = {
   colleague: 'Invite a colleague',
 }
 
-function wasHidden(): boolean {
-  try {
-    return window.localStorage.getItem(HIDDEN) === '1'
-  } catch {
-    return false
-  }
-}
-
 /** Renders nothing once every step is done. */
 export function Checklist() {
   const scope = useScope()
-  const [hidden, setHidden] = useState(wasHidden)
+  const [hidden, setHidden] = useState(() => kept(HIDDEN) === '1')
   const [isDone, setDone] = useState(false)
   const options = { everyMs: EVERY_MS, enabled: !hidden && !isDone }
   const checklist = useResource('/checklist', { account: scope }, options)
@@ -47,11 +40,7 @@ export function Checklist() {
   }
   const hide = (): void => {
     setHidden(true)
-    try {
-      window.localStorage.setItem(HIDDEN, '1')
-    } catch {
-      // Private windows may refuse storage; it is then hidden as long as the page.
-    }
+    keep(HIDDEN, '1')
   }
   return (
     <Block

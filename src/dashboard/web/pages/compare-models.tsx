@@ -6,7 +6,7 @@ import { Chart, coloursOf } from '../components/chart.js'
 import { Button } from '../components/button.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { count, dollars, duration, percent } from '../format/number.js'
-import { bucketsOf, perText } from '../format/time-buckets.js'
+import { bucketsOf, perText, valuesOf } from '../format/time-buckets.js'
 import { setQuery, useLocation } from '../routing.js'
 import { Block } from '../shell/page.js'
 
@@ -140,9 +140,8 @@ function OverTime({ data }: { readonly data: ProvidersReply }) {
   const colourOf = coloursOf(compared.map(idOfModel))
   const series = (pick: (point: (typeof compared)[number]['points'][number]) => number | null) =>
     compared.map((each) => {
-      const byStart = new Map(each.points.map((point) => [point.startMs, pick(point)]))
       const id = idOfModel(each)
-      const values = buckets.startsMs.map((start) => byStart.get(start) ?? null)
+      const values = valuesOf(buckets, each.points, pick)
       return { id, label: `${each.model}, ${each.upstream}`, colour: colourOf(id), values }
     })
   const both = { kind: 'lines', buckets, note: perText(buckets) } as const

@@ -5,7 +5,7 @@ import { urlOf, type Query } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Loaded, TableSkeleton } from '../components/loading-states.js'
-import { Count, Time } from '../components/values.js'
+import { Count, Time, TwoLines } from '../components/values.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { percent, plural } from '../format/number.js'
 import { Link } from '../routing.js'
@@ -67,13 +67,15 @@ function columnsOf(where: Query, all: number): readonly Column<Group>[] {
       id: 'kind',
       head: 'Failure',
       cell: (group) => (
-        <span className="two-lines">
-          <Link to={linkTo(group, where)} className="strong cut" title={kindText(group.outcome)}>
-            {kindText(group.outcome)}
-            {group.upstreamStatus === null ? '' : ` (${group.upstreamStatus})`}
-          </Link>
-          <span className="soft small cut">{group.cause === null ? '' : CAUSE_NAMES[group.cause]}</span>
-        </span>
+        <TwoLines
+          first={
+            <Link to={linkTo(group, where)} className="strong" title={kindText(group.outcome)}>
+              {kindText(group.outcome)}
+              {group.upstreamStatus === null ? '' : ` (${group.upstreamStatus})`}
+            </Link>
+          }
+          second={group.cause === null ? '' : CAUSE_NAMES[group.cause]}
+        />
       ),
       text: true,
     },

@@ -13,7 +13,7 @@ import { CREATED } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { go } from '../routing.js'
 import { useRights, useScope, useSession } from '../shell/session.js'
-import { linkShown } from './accounts/account-dialogs.js'
+import { LINK_EFFECTS, linkShown, NewLink } from './accounts/account-dialogs.js'
 import { Email } from './sign-in.js'
 
 /** The roles in an account, as options. */
@@ -93,13 +93,13 @@ export function AddMember({ onClose }: { readonly onClose: () => void }) {
 }
 
 function RowMenu({ member, open }: { readonly member: Member; readonly open: OpenDialog }) {
-  const show = (Shown: typeof NewLink) => () => open((onClose) => <Shown member={member} onClose={onClose} />)
+  const show = (Shown: typeof Resend) => () => open((onClose) => <Shown member={member} onClose={onClose} />)
   return (
     <Menu
       trigger={<IconButton icon="more" label={`Actions for ${member.email}`} />}
       items={[
         { label: 'Change role', choose: show(RoleForm) },
-        { label: 'New link', choose: show(NewLink) },
+        { label: 'New link', choose: show(Resend) },
         { label: 'Remove', danger: true, choose: show(Remove) },
       ]}
     />
@@ -142,20 +142,9 @@ function RoleForm({ member, onClose }: RoleProps) {
   )
 }
 
-function NewLink({ member: { email }, onClose }: MemberProps) {
-  return (
-    <Confirm
-      title={`Create a new link for ${email}?`}
-      description="Earlier links stop working. With the link, the user sets a password and signs in."
-      verb="Create link"
-      tone="primary"
-      send={async () => {
-        const { link } = await change('POST /members/{id}/invite', {}, email)
-        return linkShown({ email, link, onClose })
-      }}
-      onClose={onClose}
-    />
-  )
+function Resend({ member: { email }, onClose }: MemberProps) {
+  const make = () => change('POST /members/{id}/invite', {}, email)
+  return <NewLink {...{ email, make, onClose }} description={LINK_EFFECTS.first} />
 }
 
 function Remove({ member: { email }, onClose }: MemberProps) {

@@ -11,9 +11,10 @@ import { urlOf } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'
 import { CopyButton } from '../components/copy-button.js'
-import { DrawerSection, Fact, Facts } from '../components/facts.js'
+import { DrawerSection, Fact, Facts, Summary } from '../components/facts.js'
 import { Dialog } from '../components/dialog.js'
 import { Filter, Search } from '../components/form.js'
+import { Switch } from '../components/switch.js'
 import { RequestCode } from '../components/request-code.js'
 import { Empty, Loaded, TableSkeleton } from '../components/loading-states.js'
 import { DataTable, type Column } from '../components/data-table.js'
@@ -166,18 +167,15 @@ export function ModelsPage() {
       purpose="The models of this gateway: abilities, limits, prices and routes."
       filters={
         <>
-          <span className="switch" role="group" aria-label="Models">
-            <button type="button" aria-pressed={!isEnding} onClick={() => setQuery({ view: null })}>
-              all
-            </button>
-            <button
-              type="button"
-              aria-pressed={isEnding}
-              onClick={() => setQuery({ view: 'ending', family: null, search: null })}
-            >
-              with an announced end{data === null ? '' : ` (${ending})`}
-            </button>
-          </span>
+          <Switch
+            label="Models"
+            options={[
+              { value: '', label: 'all' },
+              { value: 'ending', label: `with an announced end${data === null ? '' : ` (${ending})`}` },
+            ]}
+            value={isEnding ? 'ending' : ''}
+            onChange={(view) => setQuery(view === '' ? { view } : { view, family: null, search: null })}
+          />
           {isEnding ? null : (
             <>
               <Search label="Search models" value={search} />
@@ -210,6 +208,7 @@ export function ModelsPage() {
         <ModelDrawer
           id={id}
           model={data?.models.find((model) => model.id === id) ?? null}
+          alias={data?.aliases.find((alias) => alias.id === id) ?? null}
           onClose={() => setQuery({ model: null })}
         />
       )}
@@ -271,23 +270,26 @@ interface DrawerProps {
   readonly id: string
   /** Null if the catalogue does not have the id; it may have a route. */
   readonly model: Model | null
+  /** Null if the configuration does not add the id. */
+  readonly alias: Alias | null
   readonly onClose: () => void
 }
 
-function ModelDrawer({ id, model, onClose }: DrawerProps) {
+function ModelDrawer({ id, model, alias, onClose }: DrawerProps) {
   const { session } = useSession()
   const rights = useRights()
   const account = useScope() ?? (rights.readsGateway ? 'all' : null)
   const route = useResource('/models/explain', { model: id })
   return (
     <Dialog title={id} side onClose={onClose}>
+      <Line model={model} route={model?.route ?? alias?.route ?? null} />
       <p className="row">
         <CopyButton text={id} what="model id" label />
         <Button icon="playground" onClick={() => go(`/playground?model=${encodeURIComponent(id)}`)}>
           Try it
         </Button>
         <Button
-          icon="chart"
+          icon="usage"
           onClick={() => go(urlOf('/usage', { account, model: id, group: 'key', range: '30d' }))}
         >
           Who uses it
@@ -299,6 +301,28 @@ function ModelDrawer({ id, model, onClose }: DrawerProps) {
       {model === null ? null : <ModelFacts model={model} />}
       <RequestCode target={{ base: baseOf(session.publicUrl), model: id, key: KEY_PLACEHOLDER }} />
     </Dialog>
+  )
+}
+
+interface LineProps extends Pick<DrawerProps, 'model'> {
+  readonly route: Alias['route'] | null
+}
+
+/** `openai · 400 k tokens · $0.25 in · $2.00 out per million tokens`. */
+function Line({ model, route }: LineProps) {
+  const tone = route === null ? 'soft' : route.configured ? 'good' : 'warn'
+  const context = size(model?.contextWindow ?? null)
+  const price = model?.price ?? null
+  return (
+    <Summary>
+      <span className={`status ${tone}`}>{route === null ? 'no route' : routeText(route.targets)}</span>
+      {context === null ? null : <span>{context} tokens</span>}
+      {price === null ? null : (
+        <span>
+          <Prices price={{ input: price.input, output: price.output }} />
+        </span>
+      )}
+    </Summary>
   )
 }
 
@@ -316,23 +340,19 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
           <Fact name="Model">
             <code>{route.model}</code>
           </Fact>
-          {route.conditions === '' ? null : <Fact name="Conditions">{route.conditions}</Fact>}
-          {route.targets.length > 1 ? (
-            <Fact name="All targets">
-              <TargetList targets={route.targets} />
-            </Fact>
-          ) : null}
+          <Fact name="Conditions">{route.conditions || null}</Fact>
+          <Fact name="All targets">
+            {route.targets.length > 1 ? <TargetList targets={route.targets} /> : null}
+          </Fact>
           <Fact name="Format">
             {route.dialect}
             {route.dialectWithTools === route.dialect ? null : `, with tools ${route.dialectWithTools}`}
             {dialectWhy === null ? null : <span className="soft"> · {dialectWhy}</span>}
           </Fact>
-          {operations.length === 0 ? null : (
-            <Fact name="Endpoints">
-              {operations.map(({ operation, form }) => `${operation} (form ${form})`).join(', ')}
-            </Fact>
-          )}
-          {others.length === 0 ? null : <Fact name="Other routes">{others.join(', ')}</Fact>}
+          <Fact name="Endpoints">
+            {operations.map(({ operation, form }) => `${operation} (form ${form})`).join(', ') || null}
+          </Fact>
+          <Fact name="Other routes">{others.join(', ') || null}</Fact>
         </Facts>
       )}
     </DrawerSection>
@@ -382,7 +402,7 @@ function ModelFacts({ model }: { readonly model: Model }) {
             </span>
           ))}
         </Fact>
-        {model.variants.length === 0 ? null : <Fact name="Dated ids">{model.variants.join(', ')}</Fact>}
+        <Fact name="Dated ids">{model.variants.join(', ') || null}</Fact>
         <Fact name="Price">{model.price === null ? 'Unknown' : <Prices price={model.price} />}</Fact>
       </Facts>
     </DrawerSection>

@@ -9,10 +9,11 @@ import type {
   OperationsReply,
   UpstreamState,
 } from '../../../control/dashboard/schema/schema.js'
+import { urlOf, type Query } from '../api/client.js'
 import { useResource } from '../api/use-resource.js'
 import { CAUSE_NAMES, kindText } from '../format/failure-texts.js'
 import { bytesText, duration, percent, plural } from '../format/number.js'
-import { clockTime } from '../format/time.js'
+import { clockTime, DAY_MS, HOUR_MS, MINUTE_MS } from '../format/time.js'
 import { Changes, Fact, Facts } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { RangePicker } from '../components/range-picker.js'
@@ -120,7 +121,7 @@ function History() {
                   className={`cell ${state}`}
                   title={`${clockTime(fromMs)}: ${STATES[state]}, ${failed} of ${requests} failed`}
                   aria-label={`${upstream} at ${clockTime(fromMs)}: ${STATES[state]}`}
-                  to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&from=${fromMs}&to=${fromMs + HOUR_MS}`}
+                  to={requestsOf(upstream, { from: fromMs, to: fromMs + HOUR_MS })}
                 />
               ))}
             </span>
@@ -134,9 +135,7 @@ function History() {
           {past.map(({ upstream, fromMs, toMs, requests }) => (
             <li key={`${upstream} ${fromMs}`}>
               <b>{upstream}</b> was out from {clockTime(fromMs)} for {duration(toMs - fromMs)}:{' '}
-              <Link
-                to={`/requests?account=all&upstream=${encodeURIComponent(upstream)}&outcome=failed&from=${fromMs}&to=${toMs + 1}`}
-              >
+              <Link to={requestsOf(upstream, { outcome: 'failed', from: fromMs, to: toMs + 1 })}>
                 {plural(requests, 'request')} failed
               </Link>
             </li>
@@ -146,8 +145,6 @@ function History() {
     </Block>
   )
 }
-
-const HOUR_MS = 3_600_000
 
 function cellsText(upstream: string, cells: readonly HealthCell[]): string {
   const bad = cells.filter(({ state }) => state === 'failing' || state === 'degraded')
@@ -161,7 +158,7 @@ function LedgerMemory({ memory }: { readonly memory: OperationsReply['ledgerMemo
   if (memory === null) return null
   const { usedBytes, maxBytes, fullInMs, oldestAtMs } = memory
   const of = maxBytes === null ? '' : ` of ${bytesText(maxBytes)}`
-  const days = fullInMs === null ? null : fullInMs / 86_400_000
+  const days = fullInMs === null ? null : fullInMs / DAY_MS
   return (
     <Block title="Ledger entries in Redis">
       <p className={days !== null && days < 3 ? 'status warn' : 'soft'}>
@@ -189,7 +186,7 @@ const LONG_LAG_MS = 900_000
 function Archive({ archive }: { readonly archive: OperationsReply['archive'] }) {
   if (archive === null) return null
   const { rowsWaiting, lagMs, hotFromMs } = archive
-  const minutes = Math.round(lagMs / 60_000)
+  const minutes = Math.round(lagMs / MINUTE_MS)
   return (
     <Block title="Archive">
       <p className={lagMs > LONG_LAG_MS ? 'status warn' : 'soft'}>
@@ -236,10 +233,7 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
       <span className={`status ${HEALTHS[health]}`} title={of}>
         {health}
       </span>{' '}
-      <Link
-        className="soft"
-        to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=provider&range=15m`}
-      >
+      <Link className="soft" to={requestsOf(name, { cause: 'provider', range: '15m' })}>
         {percent(failureShare)} failed
       </Link>
     </>
@@ -259,6 +253,11 @@ function Kinds({ errors }: Pick<UpstreamState, 'errors'>) {
   )
 }
 
+/** The address of the requests of an upstream, of all accounts. */
+function requestsOf(upstream: string, filters: Query = {}): string {
+  return urlOf('/requests', { account: 'all', upstream, ...filters })
+}
+
 function rate(value: number): string {
   return value === 0 ? '0' : value.toFixed(value < 10 ? 1 : 0)
 }
@@ -268,7 +267,7 @@ const NAME: Column<UpstreamState> = {
   head: 'Upstream',
   cell: ({ name, origin, platform, preset, dialect }) => (
     <Link
-      to={`/requests?account=all&upstream=${encodeURIComponent(name)}`}
+      to={requestsOf(name)}
       title={`Requests of ${origin}, ${platform ?? preset ?? dialect}`}
       className="strong"
     >
@@ -296,7 +295,7 @@ function failureColumn(cause: Cause, more: Partial<Column<UpstreamState>> = {}) 
         <span className="soft">0</span>
       ) : (
         <Link
-          to={`/requests?account=all&upstream=${encodeURIComponent(name)}&cause=${cause}&range=15m`}
+          to={requestsOf(name, { cause, range: '15m' })}
           aria-label={`${failures[cause]} failures of ${name}, cause ${CAUSE_NAMES[cause]}`}
         >
           {failures[cause]}

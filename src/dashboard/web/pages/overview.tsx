@@ -1,30 +1,24 @@
 /** The overview: first steps, figures, limits and budgets, errors, cost by model, the latest requests. */
-import { lazy, Suspense } from 'react'
-import type { UsageReply } from '../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../api/client.js'
 import { useLive, useOnTraffic, useResource } from '../api/use-resource.js'
-import { coloursOf, Chart, groupName, seriesId } from '../components/chart.js'
+import { later } from '../components/later.js'
 import { Limits, useLimits } from '../components/limits.js'
 import { Loaded, Pulse, TableSkeleton } from '../components/loading-states.js'
 import { RangePicker } from '../components/range-picker.js'
 import { useRange } from '../components/time-range.js'
-import { dollars } from '../format/number.js'
-import { bucketsOf, sumsOf, perText } from '../format/time-buckets.js'
 import { Link } from '../routing.js'
 import { Block, Page } from '../shell/page.js'
 import { useScope, useTree, withScope } from '../shell/session.js'
 import { TreeChoice } from '../shell/tree-choice.js'
+import { CostChart } from './cost-chart.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 import { ErrorsChart } from './errors-chart.js'
 import { FigureCards, type FigureName } from './figure-cards.js'
 
 const LATEST = 10
 
-const FirstCall = lazy(() =>
-  import('../components/request-code.js').then((module) => ({ default: module.FirstCall })),
-)
-
-const Checklist = lazy(() => import('./checklist.js').then((module) => ({ default: module.Checklist })))
+const FirstCall = later(async () => (await import('../components/request-code.js')).FirstCall)
+const Checklist = later(async () => (await import('./checklist.js')).Checklist)
 
 export function OverviewPage() {
   const scope = useScope()
@@ -51,9 +45,7 @@ export function OverviewPage() {
         </>
       }
     >
-      <Suspense fallback={null}>
-        <Checklist />
-      </Suspense>
+      <Checklist />
       <Loaded resource={usage} what="The figures">
         {(data) => <FigureCards usage={data} linkOf={(figure) => figureLink(figure, scope, preset)} />}
       </Loaded>
@@ -62,7 +54,7 @@ export function OverviewPage() {
         <ErrorsChart usage={usage.data} words={range.words} />
       )}
       <Loaded resource={month} what="Cost by model">
-        {(data) => <CostByModel month={data} />}
+        {(data) => <CostChart title="Cost by model" usage={data} />}
       </Loaded>
       <Block
         title="Latest requests"
@@ -76,9 +68,7 @@ export function OverviewPage() {
         >
           {({ rows }) =>
             rows.length === 0 ? (
-              <Suspense fallback={null}>
-                <FirstCall what="Each request with its model, tokens, cost and timing." />
-              </Suspense>
+              <FirstCall what="Each request with its model, tokens, cost and timing." />
             ) : (
               <RequestTable rows={rows.slice(0, LATEST)} />
             )
@@ -94,27 +84,4 @@ export function OverviewPage() {
 function figureLink(figure: FigureName, scope: string | null, preset: string): string {
   const range = preset === 'custom' ? {} : { range: preset }
   return urlOf('/usage', { account: scope === 'all' ? null : scope, ...range, figure })
-}
-
-/** Nothing if there was no request. */
-function CostByModel({ month: data }: { readonly month: UsageReply }) {
-  const colourOf = coloursOf(data.groups.map(seriesId))
-  if (data.total.requests === 0) return null
-  const buckets = bucketsOf(data)
-  return (
-    <Chart
-      title="Cost by model"
-      note={`${perText(buckets)}, last 30 d`}
-      figure={dollars(data.total.costNanoUsd)}
-      kind="bars"
-      buckets={buckets}
-      format={dollars}
-      series={data.groups.map((group) => ({
-        id: seriesId(group),
-        label: groupName(group),
-        colour: colourOf(seriesId(group)),
-        values: sumsOf(buckets, group.points, ({ costNanoUsd }) => costNanoUsd),
-      }))}
-    />
-  )
 }

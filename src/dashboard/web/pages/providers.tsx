@@ -7,7 +7,7 @@ import { Chart, coloursOf } from '../components/chart.js'
 import { duration, percent } from '../format/number.js'
 import { RangePicker } from '../components/range-picker.js'
 import { useRange } from '../components/time-range.js'
-import { bucketsOf, perText } from '../format/time-buckets.js'
+import { bucketsOf, perText, valuesOf } from '../format/time-buckets.js'
 import { Loaded } from '../components/loading-states.js'
 import { amounts, counts, durations, names } from '../components/columns.js'
 import { DataTable, type Column } from '../components/data-table.js'
@@ -162,11 +162,9 @@ function FirstToken({ data }: { readonly data: ProvidersReply }) {
   const used = data.upstreams.filter(({ points }) => points.length > 0)
   if (used.length === 0) return null
   const buckets = bucketsOf(data)
-  const { startsMs } = buckets
   const colourOf = coloursOf(used.map(({ upstream }) => upstream))
   const series = used.map(({ upstream, points }) => {
-    const byStart = new Map(points.map((point) => [point.startMs, point.firstTokenP95Ms]))
-    const values = startsMs.map((start) => byStart.get(start) ?? null)
+    const values = valuesOf(buckets, points, ({ firstTokenP95Ms }) => firstTokenP95Ms)
     return { id: upstream, label: upstream, colour: colourOf(upstream), values }
   })
   return (
@@ -188,7 +186,7 @@ function ModelActions({ row: { model, upstream, errors } }: { readonly row: Mode
   return (
     <>
       <IconButton
-        icon="keys"
+        icon="usage"
         label={`Who uses ${model}`}
         onClick={() => go(urlOf('/usage', { account, model, group: 'key' }))}
       />

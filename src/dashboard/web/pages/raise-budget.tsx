@@ -7,10 +7,10 @@ import { FormDialog, type OpenDialog } from '../components/dialog.js'
 import { TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { dollars } from '../format/number.js'
-import { date, fullTime, inputTime } from '../format/time.js'
+import { date, DAY_MS, fullTime, inputTime } from '../format/time.js'
 
 const USD = 1e9
-const WEEK_MS = 7 * 86_400_000
+const WEEK_MS = 7 * DAY_MS
 
 interface RaiseProps {
   readonly row: BudgetRow

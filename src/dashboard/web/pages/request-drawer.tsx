@@ -7,7 +7,7 @@ import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
 import { CodeBlock, CopyButton } from '../components/copy-button.js'
-import { DrawerSection, Fact, Facts } from '../components/facts.js'
+import { DrawerSection, Fact, Facts, Summary } from '../components/facts.js'
 import { DataTable, type Column } from '../components/data-table.js'
 import { Dialog } from '../components/dialog.js'
 import { limitText, resetsAtMs } from '../components/limits.js'
@@ -26,7 +26,7 @@ import {
 } from '../format/failure-texts.js'
 import { duration, exactCount, plural } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
-import { clockTime, fullTime } from '../format/time.js'
+import { clockTime, fullTime, HOUR_MS } from '../format/time.js'
 import { unitsText } from '../format/units.js'
 import { urlOf, type Query } from '../api/client.js'
 import { Link, keyLink } from '../routing.js'
@@ -132,7 +132,7 @@ function Contents({ row }: { readonly row: RequestRow }) {
           <Fact name="Cost">
             <Money nano={row.costNanoUsd} />
           </Fact>
-          {row.priceVersion === null ? null : <Fact name="Price version">{row.priceVersion}</Fact>}
+          <Fact name="Price version">{row.priceVersion}</Fact>
         </Facts>
       </DrawerSection>
       <DrawerSection title="Identifiers">
@@ -155,7 +155,7 @@ function Contents({ row }: { readonly row: RequestRow }) {
   const raw = <CodeBlock what="ledger entry" code={JSON.stringify(row, null, 2)} />
   return (
     <>
-      <Summary row={row} />
+      <Line row={row} />
       {isFailed ? <Failure row={row} links={links} /> : timing}
       <Tabs
         label="Parts of the request"
@@ -173,16 +173,17 @@ function Contents({ row }: { readonly row: RequestRow }) {
 }
 
 /** `200 · gpt-5.4-mini > openai · $0.0002 · 52 tokens · 24 ms`, with the arrow as an icon. */
-function Summary({ row }: { readonly row: RequestRow }) {
+function Line({ row }: { readonly row: RequestRow }) {
   const { upstream, costNanoUsd, usage, durationMs } = row
   const tokens = (usage.input ?? 0) + (usage.output ?? 0)
   return (
-    <p className="row line" role="group" aria-label="Summary">
+    <Summary>
       <Status row={row} />
-      <span className="row line gap-4">
+      <span>
         <Name text={modelOf(row)} strong />
         {upstream === null ? null : (
           <>
+            {' '}
             <Icon name="right" size={12} /> {upstream}
           </>
         )}
@@ -190,7 +191,7 @@ function Summary({ row }: { readonly row: RequestRow }) {
       <Money nano={costNanoUsd} />
       {tokens === 0 ? null : <span>{plural(tokens, 'token')}</span>}
       <Took ms={durationMs} />
-    </p>
+    </Summary>
   )
 }
 
@@ -257,16 +258,8 @@ function ServiceFacts({ row, links }: PartProps) {
           ))
         )}
       </Fact>
-      {row.guardrails === null ? null : <Fact name="Guardrails">{row.guardrails}</Fact>}
-      {labels === null ? null : (
-        <Fact name="Labels">
-          {labels.split(' ').map((label) => (
-            <Link key={label} className="tag" to={links.label(label)}>
-              {label}
-            </Link>
-          ))}
-        </Fact>
-      )}
+      <Fact name="Guardrails">{row.guardrails}</Fact>
+      <Fact name="Labels">{tagsOf(labels?.split(' ') ?? [], links.label)}</Fact>
       <BelowKey row={row} links={links} />
       <Fact name="Configuration">
         <MaybeLink to={links.generation}>generation {row.generation}</MaybeLink>
@@ -279,30 +272,25 @@ function ServiceFacts({ row, links }: PartProps) {
 /** What distinguishes the request below its key. */
 function BelowKey({ row, links }: PartProps) {
   const { program, user } = row
-  const dimensions = dimensionsOf(row)
   return (
     <>
-      {dimensions.length === 0 ? null : (
-        <Fact name="Dimensions">
-          {dimensions.map((pair) => (
-            <Link key={pair} className="tag" to={links.dimension(pair)}>
-              {pair}
-            </Link>
-          ))}
-        </Fact>
-      )}
-      {program === null || program === 'none' ? null : (
-        <Fact name="Program">
-          <Link to={links.program(program)}>{program}</Link>
-        </Fact>
-      )}
-      {user === null ? null : (
-        <Fact name="Person">
-          <Link to={links.user(user)}>{user}</Link>
-        </Fact>
-      )}
+      <Fact name="Dimensions">{tagsOf(dimensionsOf(row), links.dimension)}</Fact>
+      <Fact name="Program">
+        {program === null || program === 'none' ? null : <Link to={links.program(program)}>{program}</Link>}
+      </Fact>
+      <Fact name="Person">{user === null ? null : <Link to={links.user(user)}>{user}</Link>}</Fact>
     </>
   )
+}
+
+/** Tags that are links; null for none. */
+function tagsOf(texts: readonly string[], to: (text: string) => string): ReactNode {
+  if (texts.length === 0) return null
+  return texts.map((text) => (
+    <Link key={text} className="tag" to={to(text)}>
+      {text}
+    </Link>
+  ))
 }
 
 function Ids({ row, links }: PartProps) {
@@ -310,20 +298,18 @@ function Ids({ row, links }: PartProps) {
   return (
     <>
       <Id name="Request id" id={row.requestId} />
-      {clientRequestId === null ? null : (
-        <Id name="Client request id" id={clientRequestId} to={links.search(clientRequestId)} />
-      )}
-      {upstreamRequestId === null ? null : <Id name="Upstream request id" id={upstreamRequestId} />}
-      {batch === null ? null : <Id name="Batch" id={batch} to={links.batch(batch)} />}
-      {shadowOf === null ? null : <Id name="Shadow of" id={shadowOf} to={links.request(shadowOf)} />}
-      {keyName === null ? null : (
-        <Fact name="Key">
+      <Id name="Client request id" id={clientRequestId} to={links.search} />
+      <Id name="Upstream request id" id={upstreamRequestId} />
+      <Id name="Batch" id={batch} to={links.batch} />
+      <Id name="Shadow of" id={shadowOf} to={links.request} />
+      <Fact name="Key">
+        {keyName === null ? null : (
           <MaybeLink to={links.key}>
             <Name text={keyName} />
           </MaybeLink>
-        </Fact>
-      )}
-      <Id name="Key id" id={row.keyId} to={keyName === null ? links.key : null} />
+        )}
+      </Fact>
+      <Id name="Key id" id={row.keyId} to={() => (keyName === null ? links.key : null)} />
     </>
   )
 }
@@ -359,24 +345,27 @@ function TokenFacts({ row: { usage, units, source, tokensAfterDisconnect } }: { 
           </>
         )}
       </Fact>
-      {units === null ? null : <Fact name="Units">{unitsText(units)}</Fact>}
-      {tokensAfterDisconnect === 0 ? null : (
-        <Fact name="After disconnect">{exactCount(tokensAfterDisconnect)} tokens</Fact>
-      )}
+      <Fact name="Units">{units === null ? null : unitsText(units)}</Fact>
+      <Fact name="After disconnect">
+        {tokensAfterDisconnect === 0 ? null : `${exactCount(tokensAfterDisconnect)} tokens`}
+      </Fact>
     </>
   )
 }
 
 interface IdProps {
   readonly name: string
-  readonly id: string
-  readonly to?: string | null
+  /** Null: it has none. */
+  readonly id: string | null
+  /** Its address; null if there is nothing to open. */
+  readonly to?: (id: string) => string | null
 }
 
-function Id({ name, id, to = null }: IdProps) {
+function Id({ name, id, to = () => null }: IdProps) {
+  if (id === null) return null
   return (
     <Fact name={name}>
-      <MaybeLink to={to}>
+      <MaybeLink to={to(id)}>
         <code>{id}</code>
       </MaybeLink>{' '}
       <CopyButton text={id} what={name.toLowerCase()} />
@@ -478,7 +467,7 @@ function LimitFacts({ row, links, limit }: PartProps & { readonly limit: string 
           'when a running request ends'
         ) : (
           <time dateTime={new Date(atMs).toISOString()} title={fullTime(atMs)}>
-            {atMs - row.atMs < 3_600_000 ? clockTime(atMs) : fullTime(atMs)}
+            {atMs - row.atMs < HOUR_MS ? clockTime(atMs) : fullTime(atMs)}
           </time>
         )}
       </Fact>

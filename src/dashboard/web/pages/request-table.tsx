@@ -1,10 +1,11 @@
 /** Requests as rows of a table, and the drawer of the one that is named in the address. */
-import { lazy, Suspense, type ReactNode } from 'react'
+import type { ReactNode } from 'react'
 import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import type { List } from '../api/use-resource.js'
 import { amounts, durations, names, times } from '../components/columns.js'
 import { Icon } from '../components/button.js'
 import { DataTable, type Column } from '../components/data-table.js'
+import { later } from '../components/later.js'
 import { Absent, TwoLines } from '../components/values.js'
 import { count } from '../format/number.js'
 import { unitsText } from '../format/units.js'
@@ -12,22 +13,15 @@ import { setQuery, useLocation } from '../routing.js'
 import { useScope, useTree } from '../shell/session.js'
 import { modelOf, Status } from './request-status.js'
 
-const RequestDrawer = lazy(() =>
-  import('./request-drawer.js').then((module) => ({ default: module.RequestDrawer })),
-)
+const RequestDrawer = later(async () => (await import('./request-drawer.js')).RequestDrawer)
 
 /** The drawer of the request in the address, which can be shared; nothing without one. */
 export function OpenedRequest() {
   const id = useLocation().query.get('request')
   if (id === null) return null
-  return (
-    <Suspense fallback={null}>
-      <RequestDrawer key={id} id={id} onClose={() => setQuery({ request: null })} />
-    </Suspense>
-  )
+  return <RequestDrawer id={id} onClose={() => setQuery({ request: null })} />
 }
 
-/** The model that sums count the request under; for one that is not known, the name that was requested. */
 /** The mark before the tokens, and the words after them in the title. */
 const UNCERTAIN = {
   reported: ['', ''],

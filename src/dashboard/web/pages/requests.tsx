@@ -1,14 +1,15 @@
 /** Requests, newest first, with filters in the address and a drawer per request. */
-import type { Cause, Key, RequestRow } from '../../../control/dashboard/schema/schema.js'
+import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useList, useLive, useResource } from '../api/use-resource.js'
 import { urlOf, type Query } from '../api/client.js'
 import { read } from '../api/endpoints.js'
 import { SaveCsv } from '../components/button.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
-import type { Option } from '../components/select-list.js'
+import { optionsOf, type Option } from '../components/options.js'
 import { FirstCall } from '../components/request-code.js'
 import { Pulse } from '../components/loading-states.js'
 import { RangePicker } from '../components/range-picker.js'
+import { Switch } from '../components/switch.js'
 import { RANGE_NAMES, useRangeOrAny, type Range } from '../components/time-range.js'
 import { CAUSE_NAMES, CAUSES, KINDS } from '../format/failure-texts.js'
 import { exactCount, plural } from '../format/number.js'
@@ -18,6 +19,7 @@ import { Page } from '../shell/page.js'
 import { useScope, useTree } from '../shell/session.js'
 import { TreeChoice } from '../shell/tree-choice.js'
 import { FailureGroups } from './failure-groups.js'
+import { useKeyFilters } from './key-filters.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 
 const PAGE = 50
@@ -93,7 +95,7 @@ function List({ of, asked, filters, known, range }: ListProps) {
     usualSort: '-atMs',
   })
   const isOpen = range === null || range.times['toMs'] === undefined
-  const isPlain = isOpen && UNKNOWN_HERE.every((name) => filters[name] === '')
+  const isPlain = isOpen && setRules(filters).every(({ of }) => of !== undefined)
   const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
   const latest = useLive(of, isLatest)
   const live = isLatest ? latest.data : null
@@ -144,41 +146,32 @@ const SLOWEST_FIRST = '-durationMs'
 
 /** Filters of one click, which exclude each other. */
 const CHIPS = [
-  { name: 'All', sets: {} },
-  { name: 'Failed', sets: { outcome: 'failed' } },
-  { name: 'Limits', sets: { cause: 'limits' } },
-  { name: 'Client errors', sets: { cause: 'client' } },
-  { name: 'Slowest', sets: { sort: SLOWEST_FIRST } },
+  { value: 'all', label: 'All', sets: {} },
+  { value: 'failed', label: 'Failed', sets: { outcome: 'failed' } },
+  { value: 'limits', label: 'Limits', sets: { cause: 'limits' } },
+  { value: 'client', label: 'Client errors', sets: { cause: 'client' } },
+  { value: 'slowest', label: 'Slowest', sets: { sort: SLOWEST_FIRST } },
 ] as const
-const CHIP_SETS = { outcome: null, cause: null, sort: null }
 
-function Chips({ filters: { outcome, cause } }: Pick<FiltersProps, 'filters'>) {
-  const isSlowest = useLocation().query.get('sort') === SLOWEST_FIRST
-  const chosen =
-    cause === 'limits'
-      ? 'Limits'
-      : cause === 'client'
-        ? 'Client errors'
-        : cause !== '' || (outcome !== '' && outcome !== 'failed')
-          ? null
-          : outcome === 'failed'
-            ? 'Failed'
-            : isSlowest
-              ? 'Slowest'
-              : 'All'
+function Chips({ filters }: Pick<FiltersProps, 'filters'>) {
+  const { cause = null } = filters
+  // A cause says more than its outcome.
+  const outcome = cause === null ? (filters.outcome ?? null) : null
+  const order = useLocation().query.get('sort')
+  // Any order but that of the slowest goes with each of the others.
+  const sort = order === SLOWEST_FIRST && outcome === null && cause === null ? order : null
+  const none = { outcome: null, cause: null, sort: null }
+  const chosen = CHIPS.find(({ sets }) => {
+    const wanted = { ...none, ...sets }
+    return wanted.outcome === outcome && wanted.cause === cause && wanted.sort === sort
+  })
   return (
-    <span className="switch" role="group" aria-label="Which requests">
-      {CHIPS.map(({ name, sets }) => (
-        <button
-          key={name}
-          type="button"
-          aria-pressed={name === chosen}
-          onClick={() => setFilter({ ...CHIP_SETS, ...sets })}
-        >
-          {name}
-        </button>
-      ))}
-    </span>
+    <Switch
+      label="Which requests"
+      options={CHIPS}
+      value={chosen?.value ?? null}
+      onChange={(value) => setFilter({ ...none, ...CHIPS.find((chip) => chip.value === value)?.sets })}
+    />
   )
 }
 
@@ -217,22 +210,16 @@ const STATUSES = [200, 400, 401, 403, 404, 408, 413, 415, 429, 499, 500, 502, 50
 function useFilters(): readonly ListFilter[] {
   const scope = useScope()
   const { data } = useResource('/models')
-  const keysOf = async (search: string) => {
-    const { keys } = await read('/keys', { account: scope, state: 'all', search, limit: 100 })
-    return keys
-  }
-  const recent = useResource('/keys', { account: scope, state: 'all', limit: 100 })
-  const keys = recent.data?.keys ?? []
-  const labels = keys.flatMap((key) => Object.entries(key.labels).map(([name, value]) => `${name}=${value}`))
+  const { key, label, maker } = useKeyFilters()
   return [
-    { name: 'status', label: 'Status', options: STATUSES.map(String).map(itself), isFree: true },
+    { name: 'status', label: 'Status', options: optionsOf(STATUSES.map(String)), isFree: true },
     {
       name: 'outcome',
       label: 'Outcome',
       options: [
         { value: 'ok', label: 'succeeded' },
         { value: 'failed', label: 'failed' },
-        ...KINDS.map(itself),
+        ...optionsOf(KINDS),
       ],
     },
     {
@@ -243,7 +230,7 @@ function useFilters(): readonly ListFilter[] {
     {
       name: 'model',
       label: 'Model',
-      options: (data?.models ?? []).map(({ id }) => itself(id)),
+      options: optionsOf((data?.models ?? []).map(({ id }) => id)),
       isFree: true,
     },
     {
@@ -251,26 +238,11 @@ function useFilters(): readonly ListFilter[] {
       label: 'Deprecated models',
       options: [{ value: 'true', label: 'with an announced end' }],
     },
-    { name: 'upstream', label: 'Upstream', options: (data?.upstreams ?? []).map(itself) },
-    {
-      name: 'key',
-      label: 'Key',
-      options: [...keys.map(keyOption), itself('playground')],
-      find: async (text) => (await keysOf(text)).map(keyOption),
-    },
+    { name: 'upstream', label: 'Upstream', options: optionsOf(data?.upstreams ?? []) },
+    key,
     ...(scope === 'all' ? ACCOUNT_FILTERS : []),
-    {
-      name: 'member',
-      label: 'Key made by',
-      options: [...new Set(keys.flatMap(({ createdBy }) => createdBy ?? []))].sort().map(itself),
-      isFree: true,
-    },
-    {
-      name: 'label',
-      label: 'Label',
-      options: [...new Set(labels)].sort().map(itself),
-      isFree: true,
-    },
+    { ...maker, name: 'member', label: 'Key made by' },
+    label,
     {
       name: 'format',
       label: 'Client format',
@@ -293,103 +265,77 @@ async function accountOptions(search: string): Promise<readonly Option[]> {
   return accounts.map(({ id, name }) => ({ value: id, label: name }))
 }
 
-function keyOption({ id, name, lastFour }: Key): Option {
-  return { value: id, label: `${name} …${lastFour}` }
+interface Rule {
+  /** Other values of the address are ignored. */
+  readonly form?: RegExp
+  /** Its name in the query of the server, if that is another one. */
+  readonly asked?: string
+  /** The values of a request of which the filter has to be one; absent: the server alone can tell. */
+  readonly of?: (row: RequestRow) => readonly (string | null)[]
 }
 
-function itself(value: string): Option {
-  return { value, label: value }
-}
-
-/** The filters of the address; empty: not set. */
-interface Filters {
+/** The filters of the address. */
+const RULES = {
   /** A request id or a client request id. */
-  readonly search: string
-  readonly status: string
+  search: { asked: 'anyId', of: ({ requestId, clientRequestId }) => [requestId, clientRequestId] },
+  status: { form: /^[1-5]\d\d$/, of: ({ status }) => [String(status)] },
   /** `ok`, `failed`, or a kind of error. */
-  readonly outcome: string
-  readonly cause: Cause | ''
-  readonly upstream: string
-  readonly model: string
+  outcome: {
+    form: /^[a-z_]{2,40}$/,
+    of: ({ outcome }) => [outcome, outcome === 'ok' ? 'ok' : 'failed'],
+  },
+  cause: { form: new RegExp(`^(?:${CAUSES.join('|')})$`), of: ({ cause }) => [cause] },
+  upstream: { of: ({ upstream }) => [upstream] },
+  model: { of: ({ model }) => [model] },
   /** `true`: models with an announced end. */
-  readonly deprecated: string
-  readonly key: string
-  readonly accountId: string
+  deprecated: { form: /^true$/ },
+  key: { asked: 'keyId', of: ({ keyId }) => [keyId] },
+  accountId: { of: ({ accountId }) => [accountId] },
   /** An account with all below it. */
-  readonly parent: string
+  parent: {},
   /** Who made the key. */
-  readonly member: string
+  member: {},
   /** `name=value`. */
-  readonly label: string
-  /** The client's format. */
-  readonly format: string
+  label: { form: /^[^\s=]+=\S+$/, of: ({ labels }) => (labels ?? '').split(' ') },
+  format: { form: /^[a-z_]{1,20}$/, asked: 'clientFormat', of: ({ clientFormat }) => [clientFormat] },
   /** `name=value`. */
-  readonly dimension: string
-  readonly program: string
-  readonly user: string
+  dimension: { form: /^[a-z][a-z0-9_]*=.+$/, of: dimensionsOf },
+  program: { form: /^[a-z0-9_-]{1,40}$/, of: ({ program }) => [program] },
+  user: { of: ({ user }) => [user] },
   /** The id of a batch. */
-  readonly batch: string
+  batch: { of: ({ batch }) => [batch] },
+} as const satisfies Readonly<Record<string, Rule>>
+
+/** The filters that are set, with their values. */
+type Filters = Readonly<Partial<Record<keyof typeof RULES, string>>>
+
+const RULE_LIST: readonly (readonly [name: string, rule: Rule])[] = Object.entries(RULES)
+
+/** The valid filters of an address. */
+function filtersIn(query: URLSearchParams): Filters {
+  return Object.fromEntries(
+    RULE_LIST.flatMap(([name, { form }]) => {
+      const text = (query.get(name) ?? '').trim()
+      return text === '' || form?.test(text) === false ? [] : [[name, text]]
+    }),
+  )
 }
 
-/** Filters that only the server can apply to the latest requests. */
-const UNKNOWN_HERE = ['deprecated', 'parent', 'member'] as const
-
-/** The filters of an address. Invalid values are ignored. */
-function filtersIn(query: URLSearchParams): Filters {
-  const text = (name: keyof Filters): string => query.get(name) ?? ''
-  const matching = (name: keyof Filters, pattern: RegExp): string =>
-    pattern.test(text(name)) ? text(name) : ''
-  return {
-    search: text('search').trim(),
-    status: matching('status', /^[1-5]\d\d$/),
-    outcome: matching('outcome', /^[a-z_]{2,40}$/),
-    cause: CAUSES.find((cause) => cause === text('cause')) ?? '',
-    upstream: text('upstream'),
-    model: text('model'),
-    deprecated: matching('deprecated', /^true$/),
-    key: text('key'),
-    accountId: text('accountId'),
-    parent: text('parent'),
-    member: text('member'),
-    label: matching('label', /^[^\s=]+=\S+$/),
-    format: matching('format', /^[a-z_]{1,20}$/),
-    dimension: matching('dimension', /^[a-z][a-z0-9_]*=.+$/),
-    program: matching('program', /^[a-z0-9_-]{1,40}$/),
-    user: text('user'),
-    batch: text('batch'),
-  }
+/** The set filters with their rules. */
+function setRules(filters: Filters): readonly (Rule & { readonly name: string; readonly value: string })[] {
+  const values: Readonly<Record<string, string>> = filters
+  return RULE_LIST.flatMap(([name, rule]) => {
+    const value = values[name]
+    return value === undefined ? [] : [{ ...rule, name, value }]
+  })
 }
 
 /** The query of `GET /requests` and of its CSV file. */
-function queryOf(filters: Filters): Readonly<Record<string, string>> {
-  const { search, key, format, ...same } = filters
-  return { ...same, anyId: search, keyId: key, clientFormat: format }
+function queryOf(filters: Filters): Query {
+  return Object.fromEntries(setRules(filters).map(({ name, asked = name, value }) => [asked, value]))
 }
 
 /** Whether a request matches the filters, as in the API. */
 function matchesFilters(row: RequestRow, filters: Filters): boolean {
-  const { search, status, outcome, cause, upstream, model, key, accountId } = filters
-  const { label, format, dimension, program, user, batch } = filters
-  return (
-    is(search, row.requestId, row.clientRequestId) &&
-    is(status, String(row.status)) &&
-    is(outcome, row.outcome, row.outcome === 'ok' ? 'ok' : 'failed') &&
-    is(cause, row.cause) &&
-    is(upstream, row.upstream) &&
-    is(model, row.model) &&
-    is(key, row.keyId) &&
-    is(accountId, row.accountId) &&
-    is(label, ...(row.labels ?? '').split(' ')) &&
-    is(format, row.clientFormat) &&
-    is(dimension, ...dimensionsOf(row)) &&
-    is(program, row.program) &&
-    is(user, row.user) &&
-    is(batch, row.batch) &&
-    UNKNOWN_HERE.every((name) => filters[name] === '')
-  )
-}
-
-/** Whether the filter is not set, or equals one of the values. */
-function is(filter: string, ...values: readonly (string | null)[]): boolean {
-  return filter === '' || values.includes(filter)
+  return setRules(filters).every(({ of, value }) => of?.(row).includes(value) === true)
 }

@@ -10,11 +10,13 @@ import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.
 import { SelectField } from '../components/form.js'
 import { Menu } from '../components/menu.js'
 import { report } from '../components/notices.js'
+import { optionsOf } from '../components/options.js'
+import { Name, TwoLines } from '../components/values.js'
 import { plural } from '../format/number.js'
 import { Link, useLocation } from '../routing.js'
 import { Page } from '../shell/page.js'
 import { useRights, useSession } from '../shell/session.js'
-import { AccountField, linkShown } from './accounts/account-dialogs.js'
+import { AccountField, LINK_EFFECTS, linkShown, NewLink } from './accounts/account-dialogs.js'
 import { ROLES as ACCOUNT_ROLES } from './members.js'
 import { Email } from './sign-in.js'
 
@@ -27,14 +29,7 @@ const COLUMNS: readonly Column<UserRow>[] = [
   {
     id: 'email',
     head: 'E-mail',
-    cell: (user) => (
-      <span className="two-lines">
-        <span className="strong cut" title={user.email}>
-          {user.email}
-        </span>
-        <span className="soft small cut">{signInText(user)}</span>
-      </span>
-    ),
+    cell: (user) => <TwoLines first={<Name text={user.email} strong />} second={signInText(user)} />,
     text: true,
   },
   { id: 'role', head: 'In the gateway', cell: (user) => roleText(user) },
@@ -101,7 +96,7 @@ const FILTERS: readonly ListFilter[] = [
   {
     name: 'state',
     label: 'State',
-    options: ['active', 'invited', 'pending', 'disabled'].map((value) => ({ value, label: value })),
+    options: optionsOf(['active', 'invited', 'pending', 'disabled']),
   },
 ]
 
@@ -222,23 +217,8 @@ function roleIn(text: string): 'owner' | 'member' | 'viewer' {
 }
 
 function Resend({ user: { id, email, hasPassword }, onClose }: UserProps) {
-  return (
-    <Confirm
-      title={`Create a new link for ${email}?`}
-      description={
-        hasPassword
-          ? 'Earlier links stop working. The password does not change until the new link is used.'
-          : 'Earlier links stop working. With the link, the person sets a password and signs in.'
-      }
-      verb="Create link"
-      tone="primary"
-      send={async () => {
-        const { link } = await change('POST /users/{id}/invite', {}, id)
-        return linkShown({ email, link, onClose })
-      }}
-      onClose={onClose}
-    />
-  )
+  const make = () => change('POST /users/{id}/invite', {}, id)
+  return <NewLink {...{ email, make, onClose }} description={LINK_EFFECTS[hasPassword ? 'other' : 'first']} />
 }
 
 function Unbind({ user: { id, email, provider }, onClose }: UserProps) {

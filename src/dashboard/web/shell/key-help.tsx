@@ -18,6 +18,7 @@ export function KeyHelp({ rights, onClose }: KeyHelpProps) {
     ['[ ]', 'Half or twice the time range'],
     ['↑ ↓', 'Move between rows'],
     ['enter', 'Open a row'],
+    ['j k', 'Next or previous row, in a drawer'],
     ['esc', 'Close'],
     ...places.map(({ key, name }) => [`g ${key}`, `Go to ${name}`] as const),
   ]

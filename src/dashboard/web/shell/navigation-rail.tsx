@@ -3,17 +3,20 @@
  * narrow screen it is a sheet.
  */
 import { Dialog as Base } from '@base-ui/react/dialog'
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { useResource } from '../api/use-resource.js'
 import { Button, IconButton, Icon, type IconName } from '../components/button.js'
+import { later } from '../components/later.js'
+import { Switch } from '../components/switch.js'
 import { plural } from '../format/number.js'
 import { accountOfPath, Link, useLocation } from '../routing.js'
 import { useIncidents } from './incident-strip.js'
 import { useAccount, useRights, useScope, useSession, withScope, type Rights } from './session.js'
-import { chooseTheme, useThemeChoice, type ThemeChoice } from './theme.js'
+import { chooseTheme, useThemeChoice } from './theme.js'
 
-const AccountSwitch = lazy(() =>
-  import('./account-switch.js').then((module) => ({ default: module.AccountSwitch })),
+const AccountSwitch = later(
+  async () => (await import('./account-switch.js')).AccountSwitch,
+  () => <span className="filter account row" />,
 )
 
 /** The product's logo and name. */
@@ -74,11 +77,7 @@ function Contents({ find }: RailProps) {
         <Mark />
       </Link>
       <div className="rail-head stack">
-        {readsGateway || accounts.length > 1 ? (
-          <Suspense fallback={<span className="filter account row" />}>
-            <AccountSwitch />
-          </Suspense>
-        ) : null}
+        {readsGateway || accounts.length > 1 ? <AccountSwitch /> : null}
         <button type="button" className="filter row line spread" onClick={find}>
           <span className="row line">
             <Icon name="search" /> Find
@@ -147,11 +146,11 @@ export function priceText(priceUsd: number): string {
   return priceUsd === 0 ? '' : `, $${priceUsd} a month`
 }
 
-const THEMES: readonly { choice: ThemeChoice; icon: IconName; label: string }[] = [
-  { choice: 'system', icon: 'system', label: 'Match system theme' },
-  { choice: 'light', icon: 'sun', label: 'Light' },
-  { choice: 'dark', icon: 'moon', label: 'Dark' },
-]
+const THEMES = [
+  { value: 'system', icon: 'system', label: 'Match system theme' },
+  { value: 'light', icon: 'sun', label: 'Light' },
+  { value: 'dark', icon: 'moon', label: 'Dark' },
+] as const
 
 /** The plan of the account that the page shows. */
 function PlanChip() {
@@ -177,20 +176,7 @@ function Foot() {
         {email}
       </Link>
       <div className="row line spread gap-4">
-        <span className="switch" role="group" aria-label="Theme">
-          {THEMES.map(({ choice, icon, label }) => (
-            <button
-              key={choice}
-              type="button"
-              aria-label={label}
-              title={label}
-              aria-pressed={choice === theme}
-              onClick={() => chooseTheme(choice)}
-            >
-              <Icon name={icon} />
-            </button>
-          ))}
-        </span>
+        <Switch label="Theme" options={THEMES} value={theme} onChange={chooseTheme} />
         <Button tone="quiet" icon="out" onClick={() => void signOut(false)}>
           Sign out
         </Button>

@@ -1,6 +1,7 @@
 /** The frame of every page: title, purpose, main action and filters. */
-import { lazy, Suspense, useEffect, useId, useState, type ReactNode } from 'react'
+import { useEffect, useId, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Button } from '../components/button.js'
+import { later } from '../components/later.js'
 import { useLocation } from '../routing.js'
 
 interface PageProps {
@@ -41,30 +42,50 @@ const NO_FILTERS = new Set([
   ...['account', 'own', 'sort', 'after', 'request', 'tab', 'figure', 'group', 'zone', 'by', 'to', 'toMs'],
 ])
 
-/** The filters of the page; on phones they are behind a button with the number of those that are set. */
+/** The filters of the page; on phones a sheet, behind a button with the number of those that are set. */
 function Filters({ children }: { readonly children: ReactNode }) {
   const { query } = useLocation()
   const [isOpen, setOpen] = useState(false)
   const id = useId()
   const set = [...query.keys()].filter((name) => !NO_FILTERS.has(name)).length
+  const button = useRef<HTMLButtonElement>(null)
+  const close = (): void => {
+    setOpen(false)
+    button.current?.focus()
+  }
+  const onKeyDown = ({ key }: KeyboardEvent): void => {
+    if (key === 'Escape' && isOpen) close()
+  }
   return (
     <>
       <Button
+        ref={button}
         className="phone-filters"
         aria-expanded={isOpen}
         aria-controls={id}
         onClick={() => setOpen(!isOpen)}
+        onKeyDown={onKeyDown}
       >
         {set === 0 ? 'Filters' : `Filters (${set})`}
       </Button>
-      <div id={id} className={isOpen ? 'filters row open' : 'filters row'}>
+      {isOpen ? <div className="veil of-filters" onClick={close} /> : null}
+      <div
+        id={id}
+        className={isOpen ? 'filters row open' : 'filters row'}
+        role="group"
+        aria-label="Filters"
+        onKeyDown={onKeyDown}
+      >
         {children}
+        <Button className="filters-done" tone="primary" onClick={close}>
+          Done
+        </Button>
       </div>
     </>
   )
 }
 
-const SavedViews = lazy(() => import('./saved-views.js').then((module) => ({ default: module.SavedViews })))
+const SavedViews = later(async () => (await import('./saved-views.js')).SavedViews)
 
 /** Saves the page with its filters under a name, and opens saved ones. */
 function ViewsButton() {
@@ -74,11 +95,7 @@ function ViewsButton() {
       <Button tone="quiet" onClick={() => setOpen(true)}>
         Saved views
       </Button>
-      {open ? (
-        <Suspense>
-          <SavedViews onClose={() => setOpen(false)} />
-        </Suspense>
-      ) : null}
+      {open ? <SavedViews onClose={() => setOpen(false)} /> : null}
     </>
   )
 }

@@ -3,9 +3,10 @@
  * `data-theme` of the root element.
  */
 import { useSyncExternalStore } from 'react'
+import { keep, kept } from '../components/kept-text.js'
 
 /** The user's choice. */
-export type ThemeChoice = 'system' | 'light' | 'dark'
+type ThemeChoice = 'system' | 'light' | 'dark'
 
 const KEY = 'sluice-theme'
 const dark = window.matchMedia('(prefers-color-scheme: dark)')
@@ -13,13 +14,8 @@ const listeners = new Set<() => void>()
 let choice: ThemeChoice = stored()
 
 function stored(): ThemeChoice {
-  try {
-    const text = window.localStorage.getItem(KEY)
-    return text === 'light' || text === 'dark' ? text : 'system'
-  } catch {
-    // Private windows may refuse storage; the choice then lasts as long as the page.
-    return 'system'
-  }
+  const text = kept(KEY)
+  return text === 'light' || text === 'dark' ? text : 'system'
 }
 
 function apply(): void {
@@ -34,12 +30,7 @@ apply()
 /** Applies and stores the choice. */
 export function chooseTheme(next: ThemeChoice): void {
   choice = next
-  try {
-    if (next === 'system') window.localStorage.removeItem(KEY)
-    else window.localStorage.setItem(KEY, next)
-  } catch {
-    // Without storage, the choice lasts as long as the page.
-  }
+  keep(KEY, next === 'system' ? null : next)
   apply()
 }
 

@@ -1,11 +1,6 @@
 /** Dialogs that change an account: create, settings, limits, state and the link of its login. */
 import type { ReactElement } from 'react'
-import type {
-  AccountPageReply,
-  InviteReply,
-  KeyLimits,
-  PlanName,
-} from '../../../../control/dashboard/schema/schema.js'
+import type { AccountPageReply, InviteReply, PlanName } from '../../../../control/dashboard/schema/schema.js'
 import { change } from '../../api/endpoints.js'
 import { useResource } from '../../api/use-resource.js'
 import { Confirm, Dialog, FormDialog, ShownOnce } from '../../components/dialog.js'
@@ -17,7 +12,15 @@ import { exactCount, exactDollars, plural } from '../../format/number.js'
 import { fullTime } from '../../format/time.js'
 import { priceText } from '../../shell/navigation-rail.js'
 import { useRights, useSession } from '../../shell/session.js'
-import { labelsFault, labelsIn, labelsText, LIMIT_FIELDS, type LimitField } from '../keys/key-draft.js'
+import {
+  labelsFault,
+  labelsIn,
+  labelsText,
+  LIMIT_FIELDS,
+  limitsOf,
+  limitValues,
+  type LimitField,
+} from '../keys/key-draft.js'
 
 interface LinkProps {
   readonly email: string
@@ -42,6 +45,33 @@ export function linkShown({ email, link, onClose }: LinkProps): ReactElement | u
     />
   )
 }
+
+interface NewLinkProps extends Omit<LinkProps, 'link'> {
+  /** What it is a link for: `password`. */
+  readonly kind?: string
+  readonly description: string
+  readonly make: () => Promise<Pick<InviteReply, 'link'>>
+}
+
+/** Asks, then makes a new link for a person. */
+export function NewLink({ email, kind = 'new', description, make, onClose }: NewLinkProps) {
+  return (
+    <Confirm
+      title={`Create a ${kind} link for ${email}?`}
+      description={`Earlier links stop working. ${description}`}
+      verb="Create link"
+      tone="primary"
+      send={async () => linkShown({ email, link: (await make()).link, onClose })}
+      onClose={onClose}
+    />
+  )
+}
+
+/** What a link does that is for someone without a password, and for someone with one. */
+export const LINK_EFFECTS = {
+  first: 'With the link, the person sets a password and signs in.',
+  other: 'The password does not change until the new link is used.',
+} as const
 
 /** The plans, as options. */
 function usePlans(): readonly { value: PlanName; label: string }[] {
@@ -202,17 +232,12 @@ export function EditAccount({ account, onClose }: AccountProps) {
 
 /** Makes a link with which the login of the account sets a password. */
 export function PasswordLink({ account: { id, name, email: login }, onClose }: AccountProps) {
-  const email = login ?? name
   return (
-    <Confirm
-      title={`Create a password link for ${email}?`}
-      description="Earlier links stop working. The password does not change until the new link is used."
-      verb="Create link"
-      tone="primary"
-      send={async () => {
-        const { link } = await change('POST /accounts/{id}/reset', {}, id)
-        return linkShown({ email, link, onClose })
-      }}
+    <NewLink
+      email={login ?? name}
+      kind="password"
+      description={LINK_EFFECTS.other}
+      make={() => change('POST /accounts/{id}/reset', {}, id)}
       onClose={onClose}
     />
   )
@@ -262,12 +287,7 @@ function LimitsForm({ page, onClose }: { readonly page: AccountPageReply; readon
   const { isAdmin } = useRights()
   const { account, limits } = page
   const { name } = account
-  const initial = Object.fromEntries(
-    LIMIT_FIELDS.map((field) => {
-      const value = limits[field.name]
-      return [field.name, value === undefined ? '' : String(value / field.unit)]
-    }),
-  )
+  const initial = limitValues(limits)
   return (
     <FormDialog
       title={`Budget of ${name}`}
@@ -279,12 +299,7 @@ function LimitsForm({ page, onClose }: { readonly page: AccountPageReply; readon
       verb="Save"
       initial={initial}
       send={async (values) => {
-        const wanted: KeyLimits = {}
-        for (const field of LIMIT_FIELDS) {
-          const text = values[field.name] ?? ''
-          if (text !== '') wanted[field.name] = Math.round(Number(text) * field.unit)
-        }
-        await change('PUT /accounts/{id}/limits', wanted, name)
+        await change('PUT /accounts/{id}/limits', limitsOf(values), name)
         report(`Saved. The limits of ${name} hold from now on.`)
       }}
       onClose={onClose}

@@ -3,7 +3,6 @@ import { useState, type ReactNode } from 'react'
 import type { AccountPageReply, LimitLevel } from '../../../../control/dashboard/schema/schema.js'
 import { useList, useResource } from '../../api/use-resource.js'
 import { Button, CreateButton } from '../../components/button.js'
-import { Chart, coloursOf, groupName, seriesId } from '../../components/chart.js'
 import { DataTable } from '../../components/data-table.js'
 import { useDialog } from '../../components/dialog.js'
 import { Fact, Facts } from '../../components/facts.js'
@@ -11,12 +10,12 @@ import { LimitBar, useLimits } from '../../components/limits.js'
 import { Empty, Loaded } from '../../components/loading-states.js'
 import { Day } from '../../components/values.js'
 import { count, dollars, exactCount, exactDollars, percent } from '../../format/number.js'
-import { bucketsOf, perText, sumsOf } from '../../format/time-buckets.js'
 import { monthName } from '../../format/time.js'
 import { accountOfPath, go, Link, useLocation } from '../../routing.js'
 import { Block, Page } from '../../shell/page.js'
 import { useRights } from '../../shell/session.js'
 import { AUDIT_COLUMNS } from '../audit.js'
+import { CostChart } from '../cost-chart.js'
 import { FailureTable } from '../failure-groups.js'
 import { KeysOf } from '../keys/keys.js'
 import { labelsText, limitTexts } from '../keys/key-draft.js'
@@ -250,25 +249,7 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
 function Spend({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
   const [group, title] = hasBelow ? ['below', 'Cost by account'] : ['key', 'Cost by key']
   const { data } = useResource('/usage', { account: name, tree: 'true', range: '30d', by: 'day', group })
-  if (data === null || data.total.requests === 0) return null
-  const colourOf = coloursOf(data.groups.map(seriesId))
-  const buckets = bucketsOf(data)
-  return (
-    <Chart
-      title={title}
-      note={`${perText(buckets)}, last 30 d`}
-      figure={dollars(data.total.costNanoUsd)}
-      kind="bars"
-      buckets={buckets}
-      format={dollars}
-      series={data.groups.map((group) => ({
-        id: seriesId(group),
-        label: groupName(group),
-        colour: colourOf(seriesId(group)),
-        values: sumsOf(buckets, group.points, ({ costNanoUsd }) => costNanoUsd),
-      }))}
-    />
-  )
+  return data === null ? null : <CostChart title={title} usage={data} />
 }
 
 function AccountsBelow({ name }: { readonly name: string }) {

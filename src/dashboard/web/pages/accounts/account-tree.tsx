@@ -6,8 +6,9 @@ import { useState, type KeyboardEvent, type ReactNode } from 'react'
 import type { TreeRow } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Icon, IconButton } from '../../components/button.js'
+import { Meter } from '../../components/limits.js'
 import { Menu } from '../../components/menu.js'
-import { Count, Money } from '../../components/values.js'
+import { Count, Money, TwoLines } from '../../components/values.js'
 import { dollars, exactDollars, percent } from '../../format/number.js'
 import { go, Link } from '../../routing.js'
 import { useRights } from '../../shell/session.js'
@@ -110,12 +111,14 @@ function Branch(props: BranchProps) {
           ) : (
             <span className="twist" />
           )}
-          <span className="two-lines">
-            <Link to={`/accounts/${row.name}`} className="strong cut" title={row.displayName}>
-              {row.displayName}
-            </Link>
-            <span className="soft small cut">{secondLine(row, isFlat)}</span>
-          </span>
+          <TwoLines
+            first={
+              <Link to={`/accounts/${row.name}`} className="strong" title={row.displayName}>
+                {row.displayName}
+              </Link>
+            }
+            second={secondLine(row, isFlat)}
+          />
         </td>
         <td className="budget-cell">
           <Budget row={row} set={actions.budget} />
@@ -205,9 +208,6 @@ function secondLine({ name, displayName, above, labels, disabled }: TreeRow, isF
   return parts.join(' · ')
 }
 
-/** The share of a budget from which it is shown as nearly used up. */
-const NEAR = 0.8
-
 /** Administrators limit every account, owners those below others, auditors none. */
 function useMayLimit({ above }: TreeRow): boolean {
   const { isAdmin, readsGateway } = useRights()
@@ -247,21 +247,14 @@ interface BarProps {
 
 /** `$412 of $500` over a bar. */
 export function BudgetBar({ name, spent, budget }: BarProps) {
-  const share = budget === 0 ? 1 : spent / budget
-  const tone = share >= 1 ? 'bad' : share >= NEAR ? 'warn' : ''
   return (
-    <span className={`limit ${tone}`.trimEnd()} title={`${exactDollars(spent)} of ${exactDollars(budget)}`}>
-      <span className="limit-amount">
-        {dollars(spent)} of {dollars(budget)}
-      </span>
-      <meter
-        className="limit-bar"
-        min={0}
-        max={Math.max(budget, 1)}
-        value={spent}
-        aria-label={`Budget of ${name}: ${percent(share)} used`}
-      />
-    </span>
+    <Meter
+      label={`Budget of ${name}`}
+      used={spent}
+      limit={budget}
+      title={`${exactDollars(spent)} of ${exactDollars(budget)}`}
+      above={<span className="limit-amount">{`${dollars(spent)} of ${dollars(budget)}`}</span>}
+    />
   )
 }
 

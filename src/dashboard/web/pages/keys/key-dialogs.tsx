@@ -19,7 +19,7 @@ import { baseOf } from '../../format/request-formats.js'
 import { Failed } from '../../components/loading-states.js'
 import { Ago } from '../../components/values.js'
 import { dollars, duration, plural } from '../../format/number.js'
-import { clockTime, fullTime } from '../../format/time.js'
+import { clockTime, fullTime, HOUR_MS } from '../../format/time.js'
 import { Link } from '../../routing.js'
 import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
 import { changeBody, draftOf, faultsOf, maskOf, BLANK, createBody } from './key-draft.js'
@@ -92,7 +92,6 @@ function EditKey({ detail: { key, plan }, atLimits, onClose }: KeyProps & { atLi
   )
 }
 
-const HOUR_MS = 3_600_000
 /** How long a key works after its end was decided. */
 const OVERLAPS = [
   { value: '0', label: 'now' },

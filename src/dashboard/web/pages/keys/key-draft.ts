@@ -8,7 +8,7 @@ import type {
 } from '../../../../control/dashboard/schema/schema.js'
 import type { Faults } from '../../components/form.js'
 import { exactCount, exactDollars } from '../../format/number.js'
-import { DAY_MS } from '../../format/time-buckets.js'
+import { DAY_MS } from '../../format/time.js'
 
 const NANO = 1e9
 /** An entry that allows all tools. */
@@ -79,8 +79,20 @@ export const LIMIT_FIELDS: readonly LimitField[] = [
   { name: 'linesPerMinute', label: 'Lines of batches per minute', short: 'lines / min', unit: 1, step: 1 },
 ]
 
+/** The texts of the fields of limits. */
+type LimitValues = Readonly<Record<LimitName, string>>
+
+/** The texts for some limits. */
+export function limitValues(limits: KeyLimits): LimitValues {
+  const texts = LIMIT_FIELDS.map(({ name, unit }): [LimitName, string] => {
+    const value = limits[name]
+    return [name, value === undefined ? '' : String(value / unit)]
+  })
+  return Object.fromEntries(texts) as LimitValues
+}
+
 /** The current values of the form. */
-export interface Draft extends Readonly<Record<LimitName, string>> {
+export interface Draft extends LimitValues {
   readonly name: string
   /** Days; or: never (empty), `keep`, `date`. */
   readonly expiry: string
@@ -99,28 +111,6 @@ export interface Draft extends Readonly<Record<LimitName, string>> {
   readonly labels: string
 }
 
-const NO_LIMITS: Readonly<Record<LimitName, string>> = {
-  requestsPerMinute: '',
-  tokensPerMinute: '',
-  concurrent: '',
-  nanoUsdPerDay: '',
-  nanoUsdPerWeek: '',
-  nanoUsdPerMonth: '',
-  nanoUsdTotal: '',
-  tokensPerDay: '',
-  tokensPerWeek: '',
-  tokensPerMonth: '',
-  tokensTotal: '',
-  requestsTotal: '',
-  imagesPerMinute: '',
-  audioSecondsPerMinute: '',
-  charactersPerMinute: '',
-  pagesPerMinute: '',
-  searchesPerMinute: '',
-  documentsPerMinute: '',
-  linesPerMinute: '',
-}
-
 /** The draft of a new key. */
 export const BLANK: Draft = {
   name: '',
@@ -131,16 +121,12 @@ export const BLANK: Draft = {
   tools: 'upstream',
   toolNames: '',
   limited: 'plan',
-  ...NO_LIMITS,
+  ...limitValues({}),
   labels: '',
 }
 
 /** The draft of an existing key. */
 export function draftOf({ name, expiresAtMs, models, allowTools, limits, labels }: Key): Draft {
-  const shown = LIMIT_FIELDS.map(({ name, unit }): [LimitName, string] => {
-    const value = limits[name]
-    return [name, value === undefined ? '' : String(value / unit)]
-  })
   return {
     ...BLANK,
     name,
@@ -150,7 +136,7 @@ export function draftOf({ name, expiresAtMs, models, allowTools, limits, labels 
     tools: toolsChoice(allowTools),
     toolNames: (allowTools ?? []).filter((tool) => tool !== ANY_TOOL).join(' '),
     limited: Object.keys(limits).length > 0 ? 'own' : 'plan',
-    ...Object.fromEntries(shown),
+    ...limitValues(limits),
     labels: labelsText(labels),
   }
 }
@@ -198,11 +184,12 @@ function endMs({ expiry, date }: Pick<Draft, 'expiry' | 'date'>, nowMs: number) 
   return new Date(`${date}T00:00:00`).getTime() + DAY_MS
 }
 
-function limitsOf(draft: Draft): KeyLimits {
+/** The limits of a form; a field without a value is no limit. */
+export function limitsOf(values: LimitValues): KeyLimits {
   return Object.fromEntries(
-    LIMIT_FIELDS.filter(({ name }) => draft[name] !== '').map(({ name, unit }) => [
+    LIMIT_FIELDS.filter(({ name }) => values[name] !== '').map(({ name, unit }) => [
       name,
-      Math.round(Number(draft[name]) * unit),
+      Math.round(Number(values[name]) * unit),
     ]),
   )
 }

@@ -3,15 +3,16 @@ import type { Key, KeyDetailReply } from '../../../../control/dashboard/schema/s
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { CopyButton } from '../../components/copy-button.js'
-import { DrawerSection, Fact, Facts } from '../../components/facts.js'
+import { DrawerSection, Fact, Facts, Summary } from '../../components/facts.js'
 import { Dialog } from '../../components/dialog.js'
 import { LimitBar } from '../../components/limits.js'
 import { Loaded } from '../../components/loading-states.js'
-import { Money, Name, Time } from '../../components/values.js'
+import { Ago, Money, Name, Time } from '../../components/values.js'
 import { plural } from '../../format/number.js'
 import { until } from '../../format/time.js'
 import { Link } from '../../routing.js'
 import { useRights } from '../../shell/session.js'
+import { CostChart } from '../cost-chart.js'
 import type { KeyAct } from './key-dialogs.js'
 import { maskOf } from './key-draft.js'
 
@@ -51,7 +52,9 @@ function Detail({
   const ofKey = `key=${key.id}&account=${key.accountId}`
   return (
     <>
+      <Line apiKey={key} />
       <Actions apiKey={key} act={act} />
+      <Cost apiKey={key} />
       <section>
         <Facts>
           <Fact name="Account">
@@ -79,11 +82,7 @@ function Detail({
           </Fact>
           <Fact name="Models">{key.models === null ? 'all' : key.models.join(', ')}</Fact>
           <Fact name="Tools">{toolsText(key.allowTools)}</Fact>
-          {key.replaces === null ? null : (
-            <Fact name="Replaces">
-              <code>{key.replaces}</code>
-            </Fact>
-          )}
+          <Fact name="Replaces">{key.replaces === null ? null : <code>{key.replaces}</code>}</Fact>
         </Facts>
       </section>
       <DrawerSection title="Limits now">
@@ -102,6 +101,37 @@ function Detail({
       <LabelHistory history={labelHistory} />
     </>
   )
+}
+
+const TONES = { live: 'good', expired: 'warn', revoked: 'bad' } as const
+
+/** `live · search · $1.20 in 30 d · used 2 min ago`. */
+function Line({ apiKey: key }: { readonly apiKey: Key }) {
+  return (
+    <Summary>
+      <span className={`status ${TONES[key.state]}`}>{key.state}</span>
+      <Name text={key.accountName} />
+      <span>
+        <Money nano={key.costNanoUsd} unpriced={key.unpricedRequests} /> in 30 d
+      </span>
+      <span>
+        {key.lastUsedAtMs === null ? (
+          'never used'
+        ) : (
+          <>
+            used <Ago ms={key.lastUsedAtMs} />
+          </>
+        )}
+      </span>
+    </Summary>
+  )
+}
+
+/** What the key has cost day by day; nothing without requests. */
+function Cost({ apiKey: { id, accountId } }: { readonly apiKey: Key }) {
+  const asked = { account: accountId, keyId: id, range: '30d', by: 'day', group: 'model' }
+  const { data } = useResource('/usage', asked)
+  return data === null ? null : <CostChart title="Cost by model" usage={data} />
 }
 
 function LabelHistory({ history }: { readonly history: KeyDetailReply['labelHistory'] }) {
@@ -138,7 +168,9 @@ function Actions({ apiKey: key, act }: Pick<DrawerProps, 'act'> & { readonly api
         <>
           <Button onClick={() => act('edit', key)}>Edit</Button>
           <Button onClick={() => act('rotate', key)}>Rotate</Button>
-          <Button onClick={() => act('revoke', key)}>Revoke</Button>
+          <Button tone="danger" onClick={() => act('revoke', key)}>
+            Revoke
+          </Button>
         </>
       ) : null}
       {readsMembers ? (

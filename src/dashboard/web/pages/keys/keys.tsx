@@ -8,12 +8,14 @@ import { DataTable, type Column } from '../../components/data-table.js'
 import { FilterBar, NoMatches, type ListFilter } from '../../components/filter-bar.js'
 import { LimitBar, Limits, shareOf, useLimits } from '../../components/limits.js'
 import { Menu } from '../../components/menu.js'
+import { optionsOf } from '../../components/options.js'
 import { Empty } from '../../components/loading-states.js'
 import { Day, Name, TwoLines } from '../../components/values.js'
 import { go, keyLink, setQuery, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { priceText } from '../../shell/navigation-rail.js'
 import { useAccount, useRights, useScope, useSession } from '../../shell/session.js'
+import { useKeyFilters } from '../key-filters.js'
 import { CreateKey, KeyDialog, type KeyAct } from './key-dialogs.js'
 import { limitTexts, maskOf } from './key-draft.js'
 import { KeyDrawer, KeyName } from './key-drawer.js'
@@ -224,22 +226,14 @@ const STATES = [
   { value: 'all', label: 'all, with revoked ones' },
 ]
 
-function optionsOf(values: readonly string[]): ListFilter['options'] {
-  return [...new Set(values)].sort().map((value) => ({ value, label: value }))
-}
-
 function useFilters(): readonly ListFilter[] {
-  const { data } = useResource('/models')
-  const scope = useScope()
-  const keys = useResource('/keys', { account: scope, state: 'all', limit: PAGE_KEYS }).data?.keys ?? []
-  const labels = keys.flatMap((key) => Object.entries(key.labels).map(([name, value]) => `${name}=${value}`))
-  const makers = keys.flatMap(({ createdBy }) => createdBy ?? [])
-  const models = (data?.models ?? []).map(({ id }) => ({ value: id, label: id }))
+  const models = useResource('/models').data?.models ?? []
+  const { label, maker } = useKeyFilters()
   return [
     { name: 'state', label: 'State', options: STATES },
-    { name: 'label', label: 'Label', options: optionsOf(labels), isFree: true },
-    { name: 'model', label: 'May use model', options: models, isFree: true },
-    { name: 'createdBy', label: 'Created by', options: optionsOf(makers), isFree: true },
+    label,
+    { name: 'model', label: 'May use model', options: optionsOf(models.map(({ id }) => id)), isFree: true },
+    maker,
   ]
 }
 

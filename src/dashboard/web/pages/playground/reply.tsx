@@ -1,10 +1,11 @@
 /** The reply of one model: its text, calls of tools, failure, cost and timing. */
-import { lazy, Suspense, useEffect, useState, type FormEvent } from 'react'
+import { useEffect, useState, type FormEvent } from 'react'
 import type { RequestRow } from '../../../../control/dashboard/schema/schema.js'
 import { useResource } from '../../api/use-resource.js'
 import { Button } from '../../components/button.js'
 import { CopyButton } from '../../components/copy-button.js'
 import { TextArea } from '../../components/form.js'
+import { later } from '../../components/later.js'
 import { ProblemLine } from '../../components/loading-states.js'
 import { Money } from '../../components/values.js'
 import { Waterfall } from '../../components/waterfall.js'
@@ -15,7 +16,10 @@ import { useScope, withScope } from '../../shell/session.js'
 import type { Reply } from './turns.js'
 import type { ToolCall, ToolResult } from './request-body.js'
 
-const Markdown = lazy(() => import('./markdown.js').then((module) => ({ default: module.Markdown })))
+const Markdown = later(
+  async () => (await import('./markdown.js')).Markdown,
+  ({ text }) => <p className="turn-text">{text}</p>,
+)
 
 interface ReplyProps {
   readonly reply: Reply
@@ -62,7 +66,6 @@ export function ReplyView({ reply, formatName, isLocked, isAnswered, rerun, answ
 function Text({ reply: { text, isJson, isRunning } }: { readonly reply: Reply }) {
   if (isRunning) return <p className="turn-text growing">{text}</p>
   if (text === '') return null
-  const plain = <p className="turn-text">{text}</p>
   if (isJson)
     return (
       <pre className="turn-text json" tabIndex={0}>
@@ -70,11 +73,9 @@ function Text({ reply: { text, isJson, isRunning } }: { readonly reply: Reply })
       </pre>
     )
   return (
-    <Suspense fallback={plain}>
-      <div className="turn-text">
-        <Markdown text={text} />
-      </div>
-    </Suspense>
+    <div className="turn-text">
+      <Markdown text={text} />
+    </div>
   )
 }
 

@@ -1,6 +1,6 @@
 /** Model, format and settings of the requests. Models and format are in the address. */
 import { SelectField, TextArea, TextField } from '../../components/form.js'
-import type { Option } from '../../components/select-list.js'
+import { optionsOf } from '../../components/options.js'
 import { FORMATS, type Format } from '../../format/request-formats.js'
 import { setQuery } from '../../routing.js'
 import type { Settings } from './turns.js'
@@ -115,8 +115,4 @@ function JsonFields({ settings, change }: JsonProps) {
       />
     </>
   )
-}
-
-function optionsOf(ids: readonly string[]): readonly Option[] {
-  return ids.map((id) => ({ value: id, label: id }))
 }

@@ -2,18 +2,11 @@
 import type { AuditReply, UsagePoint, UsageReply } from '../../../../control/dashboard/schema/schema.js'
 import { urlOf } from '../../api/client.js'
 import { useResource } from '../../api/use-resource.js'
-import { coloursOf, groupName, seriesId, Chart } from '../../components/chart.js'
+import { Chart, groupSeries } from '../../components/chart.js'
 import type { ChartMark, ChartPick, ChartZoom, Colour, Series } from '../../components/chart-series.js'
 import { count, dollars, duration } from '../../format/number.js'
-import {
-  barsOf,
-  bucketsOf,
-  HOUR_MS,
-  perText,
-  sumsOf,
-  valuesOf,
-  type Buckets,
-} from '../../format/time-buckets.js'
+import { barsOf, bucketsOf, perText, sumsOf, valuesOf, type Buckets } from '../../format/time-buckets.js'
+import { HOUR_MS } from '../../format/time.js'
 import { go, useLocation } from '../../routing.js'
 import { useRights, useScope } from '../../shell/session.js'
 import { ErrorsChart } from '../errors-chart.js'
@@ -33,17 +26,11 @@ interface ChartProps {
 export function UsageChart({ usage, figure, by, words, onZoom }: ChartProps) {
   const onPick = useLookAt()
   const marks = useMarks(usage)
-  const colourOf = coloursOf(usage.groups.map(seriesId))
   const [bars, lines] = [barsOf(usage), bucketsOf(usage)]
   const grouped = (pick: (point: UsagePoint) => number): Series[] =>
     usage.groups.length === 0
       ? [{ id: 'all', label: 'all', colour: '--series-1', values: sumsOf(bars, usage.points, pick) }]
-      : usage.groups.map((group) => ({
-          id: seriesId(group),
-          label: groupName(group),
-          colour: colourOf(seriesId(group)),
-          values: sumsOf(bars, group.points, pick),
-        }))
+      : groupSeries(usage, bars, pick)
   const shared = { marks, onZoom, onPick }
   const sums = { ...shared, buckets: bars, note: `${perText(bars)}, ${words}`, kind: 'bars' } as const
   if (figure === 'failed') return <ErrorsChart {...{ usage, words, marks, onZoom }} />

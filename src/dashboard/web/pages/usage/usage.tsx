@@ -1,10 +1,10 @@
 /** Usage: what was spent, on what and by whom, against the period before. */
 import type { UsageReply } from '../../../../control/dashboard/schema/schema.js'
-import { read } from '../../api/endpoints.js'
 import { useList, useLive, useOnTraffic, useResource } from '../../api/use-resource.js'
 import { SaveCsv } from '../../components/button.js'
 import { FilterBar, type ListFilter } from '../../components/filter-bar.js'
 import { Filter } from '../../components/form.js'
+import { optionsOf } from '../../components/options.js'
 import { FirstCall } from '../../components/request-code.js'
 import { Pulse, Loaded } from '../../components/loading-states.js'
 import { RangePicker, ZoomButtons } from '../../components/range-picker.js'
@@ -16,6 +16,7 @@ import { Link, setFilter, useLocation } from '../../routing.js'
 import { Page } from '../../shell/page.js'
 import { useTree, withScope } from '../../shell/session.js'
 import { FIGURE_NAMES, FigureCards } from '../figure-cards.js'
+import { useKeyFilters } from '../key-filters.js'
 import { Crumbs, GROUPINGS, isAlone, nameOfGrouping, useDrill } from './drill.js'
 import { UsageChart } from './usage-chart.js'
 import { moverText, UsageTable } from './usage-table.js'
@@ -46,7 +47,7 @@ export function UsagePage() {
   const mover = data === null ? null : moverText(data, list.rows)
   const figure = FIGURE_NAMES.find((name) => name === query.get('figure')) ?? 'cost'
   const by = nameOfGrouping(group)
-  const filters = useFilters(scope)
+  const filters = useFilters()
   return (
     <Page
       title="Usage"
@@ -132,29 +133,18 @@ function Savings({ usage }: { readonly usage: UsageReply }) {
 }
 
 /** Filters by model, key and member. */
-function useFilters(account: string | null): readonly ListFilter[] {
+function useFilters(): readonly ListFilter[] {
   const models = useResource('/models').data?.models ?? []
+  const { key, maker } = useKeyFilters()
   return [
     {
       name: 'model',
       label: 'Model',
-      options: [
-        ...models.map(({ id }) => ({ value: id, label: id })),
-        { value: '(unknown)', label: 'unknown models' },
-      ],
+      options: [...optionsOf(models.map(({ id }) => id)), { value: '(unknown)', label: 'unknown models' }],
       isFree: true,
     },
-    {
-      name: 'key',
-      label: 'Key',
-      options: [{ value: 'playground', label: 'playground' }],
-      find: async (search) => {
-        const { keys } = await read('/keys', { account, state: 'all', search, limit: 20 })
-        return keys.map(({ id, name, lastFour }) => ({ value: id, label: `${name} …${lastFour}` }))
-      },
-      isFree: true,
-    },
-    { name: 'member', label: 'Member', options: [], isFree: true },
+    { ...key, isFree: true },
+    { ...maker, name: 'member', label: 'Member' },
   ]
 }
 
