@@ -37,6 +37,8 @@ interface DemoTraffic {
   readonly apps: readonly DemoApp[]
   readonly catalogue: Catalogue
   readonly nowMs: number
+  /** Requests that the demo itself sends today: with them, today has no more than other days. */
+  readonly sentToday: number
 }
 
 /** Requests of 24 hours, plus up to a fifth. */
@@ -131,6 +133,9 @@ const FAILURES: readonly Failure[] = [
 ]
 /** Intervals of failures and of fallbacks, in requests. */
 const ONE_FAILS_IN = 25
+/** Days before today on which more requests failed, as today, when the demo sends some that fail. */
+const BAD_DAYS = [8, 17, 26]
+const ONE_FAILS_IN_THEN = 7
 const ONE_FALLS_BACK_IN = 40
 /** The client formats, as shares. */
 const FORMATS = ['chat', 'responses', 'messages', 'gemini'] as const
@@ -145,7 +150,7 @@ export async function writeDemoTraffic(
 ): Promise<readonly LedgerEntry[]> {
   const random = seededRandom(7)
   const prices = new Prices(traffic.catalogue.models, [], traffic.nowMs)
-  const times = timesOf(traffic.nowMs, random)
+  const times = timesOf(traffic, random)
   const rows = times.map((atMs) => rowOf({ ...traffic, atMs }, prices, random))
   await Promise.all(rows.map((row) => ledger.settle(row)))
   return rows
@@ -194,15 +199,16 @@ interface DemoReply {
 }
 
 /** The times of the requests: each day by its hours. */
-function timesOf(nowMs: number, random: RandomSource): number[] {
+function timesOf({ nowMs, sentToday }: DemoTraffic, random: RandomSource): number[] {
   const hours = DAILY.map((_, at) => at)
   const shares = sharesBefore(nowMs)
   return Array.from({ length: DAYS }, (_, daysAgo) => {
     const endMs = nowMs - daysAgo * DAY_MS
     const isWeekend = [0, 6].includes(new Date(endMs).getUTCDay())
     const share = daysAgo < OLD_DAYS ? 1 : OLD_SHARE
-    const most = Math.round((isWeekend ? WEEKEND_DAY : WORKING_DAY) * share)
-    return Array.from({ length: most + below(random, most / 5) }, () => {
+    const usual = Math.round((isWeekend ? WEEKEND_DAY : WORKING_DAY) * share)
+    const count = usual + below(random, usual / 5) - (daysAgo === 0 ? sentToday : 0)
+    return Array.from({ length: count }, () => {
       return Math.floor(endMs - picked(hours, shares, random) * HOUR_MS - below(random, HOUR_MS))
     })
   }).flat()
@@ -235,7 +241,7 @@ function rowOf(
   prices: Prices,
   random: RandomSource,
 ): LedgerEntry {
-  const { apps, atMs } = traffic
+  const { apps, atMs, nowMs } = traffic
   const app = picked(
     apps,
     apps.map(({ share }) => share),
@@ -243,7 +249,11 @@ function rowOf(
   )
   const served = servedFor(app, random)
   const { model, upstream, dialect, asked = model } = served
-  const failed = random() % ONE_FAILS_IN === 0 ? FAILURES[random() % FAILURES.length] : undefined
+  const isBad = BAD_DAYS.includes(Math.floor((nowMs - atMs) / DAY_MS))
+  const failed =
+    random() % (isBad ? ONE_FAILS_IN_THEN : ONE_FAILS_IN) === 0
+      ? FAILURES[random() % FAILURES.length]
+      : undefined
   const [input, output] = [200 + below(random, 3_000), failed === undefined ? 40 + below(random, 700) : 0]
   const cacheRead = random() % 3 === 0 ? Math.floor(input * 0.6) : 0
   const usage = failed === undefined ? { input, output, cacheRead } : {}

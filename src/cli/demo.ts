@@ -296,7 +296,10 @@ async function createSampleData(source: ConfigSource): Promise<Login> {
   const store = await openStore(config.store)
   try {
     const { password, secret, keys } = await createDemoAccounts(store, config.plans, endingModel(catalogue))
-    const rows = await writeDemoTraffic(store.ledger, { apps: keys, catalogue, nowMs: Date.now() })
+    const rows = await writeDemoTraffic(store.ledger, {
+      ...{ apps: keys, catalogue, nowMs: Date.now() },
+      sentToday: REQUESTS.reduce((sum, [, , count]) => sum + count, 0),
+    })
     for (const key of keys) {
       if (key.name === 'sample-web-app') {
         await limitDemoKey(store, { key, share: 0.85, limits: { requestsPerMinute: 60 } }, rows)
