@@ -22,7 +22,7 @@ import { setQuery, useLocation } from '../routing.js'
 import { Icon, Button } from './button.js'
 import { useShownColumns } from './column-chooser.js'
 import { Failed, ProblemLine, TableSkeleton } from './loading-states.js'
-import { rememberRow } from './row-steps.js'
+import { keepRow } from './row-steps.js'
 
 /** A column: its head, its cell and what it is sorted by. */
 export interface Column<Row> {
@@ -160,7 +160,7 @@ function Sorted<Row extends object>(props: SortedProps<Row>) {
   const openAt = (place: number): void => {
     const row = shownRows[place]?.original
     if (row === undefined || open === undefined) return
-    rememberRow(openAt, place, shownRows.length)
+    keepRow(openAt, place, shownRows.length)
     open(row)
   }
   return (

@@ -14,8 +14,8 @@ interface Opened {
 
 let behind: Opened | null = null
 
-/** Remembers which row has been opened. */
-export function rememberRow(openAt: OpenAt, place: number, count: number): void {
+/** Keeps the place of the row that was opened. */
+export function keepRow(openAt: OpenAt, place: number, count: number): void {
   behind = { openAt, place, count, path: window.location.pathname }
 }
 

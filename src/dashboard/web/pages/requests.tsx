@@ -155,7 +155,7 @@ const CHIPS = [
 
 function Chips({ filters }: Pick<FiltersProps, 'filters'>) {
   const { cause = null } = filters
-  // A cause says more than its outcome.
+  // A cause goes before the outcome.
   const outcome = cause === null ? (filters.outcome ?? null) : null
   const order = useLocation().query.get('sort')
   // Any order but that of the slowest goes with each of the others.

@@ -53,7 +53,7 @@ interface NewLinkProps extends Omit<LinkProps, 'link'> {
   readonly make: () => Promise<Pick<InviteReply, 'link'>>
 }
 
-/** Asks, then makes a new link for a person. */
+/** Makes a new link for a person after a confirmation. */
 export function NewLink({ email, kind = 'new', description, make, onClose }: NewLinkProps) {
   return (
     <Confirm
