@@ -403,7 +403,7 @@ void file.test('colours are by rank, one for a model in a view', { skip: third(1
 
 void file.test(
   'by keyboard: from the search to a row, and on in its drawer',
-  { skip: half(13) },
+  { skip: third(13) },
   async (t) => {
     const { page } = await visit(t, '/requests')
     await page.locator('.row-open').nth(1).waitFor()
