@@ -133,8 +133,8 @@ const FAILURES: readonly Failure[] = [
 ]
 /** Intervals of failures and of fallbacks, in requests. */
 const ONE_FAILS_IN = 25
-/** Days before today on which more requests failed, as today, when the demo sends some that fail. */
-const BAD_DAYS = [8, 17, 26]
+/** Some days have more failures, as today has, when the demo sends requests that fail. */
+const ONE_DAY_IS_BAD_IN = 9
 const ONE_FAILS_IN_THEN = 7
 const ONE_FALLS_BACK_IN = 40
 /** The client formats, as shares. */
@@ -249,7 +249,7 @@ function rowOf(
   )
   const served = servedFor(app, random)
   const { model, upstream, dialect, asked = model } = served
-  const isBad = BAD_DAYS.includes(Math.floor((nowMs - atMs) / DAY_MS))
+  const isBad = Math.floor((nowMs - atMs) / DAY_MS) % ONE_DAY_IS_BAD_IN === ONE_DAY_IS_BAD_IN - 1
   const failed =
     random() % (isBad ? ONE_FAILS_IN_THEN : ONE_FAILS_IN) === 0
       ? FAILURES[random() % FAILURES.length]
