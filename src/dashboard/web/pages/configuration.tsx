@@ -9,7 +9,7 @@ import type {
 import { change } from '../api/endpoints.js'
 import { useResource } from '../api/use-resource.js'
 import { Button } from '../components/button.js'
-import { Changes, Fact, Facts } from '../components/facts.js'
+import { Changes, Fact, Facts, Summary } from '../components/facts.js'
 import { Dialog, FormDialog } from '../components/dialog.js'
 import { SelectField, TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
@@ -270,13 +270,12 @@ function GenerationDrawer(props: DrawerProps) {
       <Loaded resource={resource} what="The generation" unaffected="Requests are served.">
         {(data) => (
           <>
-            <Facts>
-              <Fact name="Since">
-                <Time ms={data.record.atMs} />
-              </Fact>
-              <Fact name="Author">{data.record.author}</Fact>
-              <Fact name="Reason">{reasonOf(data.record)}</Fact>
-            </Facts>
+            <Summary>
+              {data.record.generation === inForce ? <span className="status good">in force</span> : null}
+              <Time ms={data.record.atMs} />
+              <Name text={data.record.author} />
+              {reasonOf(data.record) === '' ? null : <span>{reasonOf(data.record)}</span>}
+            </Summary>
             <SelectField
               label="Compare with"
               value={String(data.comparedWith ?? '')}
