@@ -290,7 +290,7 @@ void file.test('on a phone, filters are behind a button with their number', { sk
   t.equal(await search.isVisible(), true)
   t.equal(await button.getAttribute('aria-expanded'), 'true')
   await looks(t, page, 'the filters of a phone')
-  await page.keyboard.press('Escape')
+  await search.press('Escape')
   await search.waitFor({ state: 'hidden' })
   t.equal(await button.evaluate('document.activeElement?.innerText'), 'Filters (2)')
   await button.click()
