@@ -1,23 +1,33 @@
 /**
  * Goal: replies of the admin API stay the same, to the byte, apart from ids, secrets and times.
  * Method: a fixed sequence of requests on both stores; status, headers and bodies are compared with
- * `replies/admin-replies.json`, with placeholders for what differs from run to run. `UPDATE=1` rewrites the
- * file; review the difference. `docs/reference/openapi.yaml` is the record of the OpenAPI document.
+ * `replies/admin-replies.json`, with placeholders for what differs from run to run. The OpenAPI document is
+ * compared with `replies/openapi.json`. `UPDATE=1` rewrites the files; review the difference.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import t from 'tap'
 import { SCOPES } from '../../../src/accounts/admin-tokens.js'
-import { isObject } from '../../../src/base/json.js'
+import { isObject, objectOf } from '../../../src/base/json.js'
+import { openapiDocument } from '../../../src/control/admin/openapi.js'
 import type { GatewaySettings } from '../../helpers/gateway.js'
-import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
+import { onBothStores, ROUTES, startAdmin, type AdminStage } from './admin-stage.js'
 
-const RECORD = fileURLToPath(
-  new URL('../../../../test/control/admin/replies/admin-replies.json', import.meta.url),
-)
+const RECORD = recordAt('admin-replies.json')
 const DIGEST = 'ab'.repeat(32)
 const LABELS = Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`l${at}`, 'x']))
+
+function recordAt(name: string): string {
+  return fileURLToPath(new URL(`../../../../test/control/admin/replies/${name}`, import.meta.url))
+}
+
+/** Compares the text of a JSON value with the one on record. */
+function compare(t: Test, file: string, text: string): void {
+  if (process.env['UPDATE'] === '1') writeFileSync(file, text)
+  t.ok(existsSync(file), 'is on record; UPDATE=1 writes it')
+  t.same(JSON.parse(text), JSON.parse(readFileSync(file, 'utf8')))
+}
 
 type Step = readonly [method: string, path: string, body?: unknown, headers?: Record<string, string>]
 
@@ -172,8 +182,14 @@ onBothStores(t, 'replies of the admin API', async (t: Test, settings: GatewaySet
   if (acme === null) throw new Error('the account acme was made')
   const token = await stage.makeToken(['accounts:write', 'keys:write'], acme.id)
   for (const step of OWN) replies.push(await shownReply(stage, step, token))
-  const text = `${JSON.stringify(replies, null, 2)}\n`
-  if (process.env['UPDATE'] === '1') writeFileSync(RECORD, text)
-  t.ok(existsSync(RECORD), 'is on record; UPDATE=1 writes it')
-  t.same(JSON.parse(text), JSON.parse(readFileSync(RECORD, 'utf8')))
+  compare(t, RECORD, `${JSON.stringify(replies, null, 2)}\n`)
+})
+
+void t.test('the OpenAPI document of the admin API', (t) => {
+  const { components, ...document } = openapiDocument(ROUTES, '0.0.0')
+  const { schemas, ...others } = objectOf(components)
+  const byName = Object.fromEntries(Object.entries(objectOf(schemas)).sort(([a], [b]) => (a < b ? -1 : 1)))
+  const text = JSON.stringify({ ...document, components: { ...others, schemas: byName } }, null, 2)
+  compare(t, recordAt('openapi.json'), `${text}\n`)
+  t.end()
 })

@@ -2,6 +2,8 @@
 import type { Test } from 'tap'
 import { createAdminToken, SCOPES } from '../../../src/accounts/admin-tokens.js'
 import { isObject, type JsonObject } from '../../../src/base/json.js'
+import { adminRoutes } from '../../../src/control/admin/routes.js'
+import type { AdminServices } from '../../../src/control/admin/services.js'
 import { openStore } from '../../../src/store/open-store.js'
 import type { Store } from '../../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
@@ -33,6 +35,9 @@ export interface AdminStage {
   /** A new token. */
   readonly makeToken: (scopes: readonly string[], accountId?: string | null) => Promise<string>
 }
+
+/** The routes, to read what they are made of; their handlers have no store. */
+export const ROUTES = adminRoutes({ snapshot: () => ({ config: { plans: {} } }) } as unknown as AdminServices)
 
 /** Starts it. */
 export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promise<AdminStage> {
