@@ -190,7 +190,7 @@ const PACKAGES: Readonly<Record<string, readonly RegExp[]>> = {
     /^cli\/(?:restart|demo)\.ts$/,
     /^config\//,
     /^cli\/plan\/plan\.ts$/,
-    /^control\/admin\/apply\.ts$/,
+    /^control\/admin\//,
     /^control\/dashboard\/schema\//,
     /^ledger\/entry\.ts$/,
     /^store\/records\//,

@@ -411,19 +411,23 @@ export function schemaOf(fields: Fields): JsonObject {
 const ORDER = [
   ...['type', 'format', 'pattern', 'enum', 'minLength', 'maxLength', 'minimum', 'maximum', 'properties'],
   ...['items', 'minItems', 'maxItems', 'required', 'additionalProperties', 'maxProperties', 'description'],
+  ...['default', 'readOnly'],
 ]
+
+/** How zod writes a JSON Schema for OpenAPI. */
+export const JSON_SCHEMA = {
+  unrepresentable: 'any',
+  override({ jsonSchema }) {
+    const [one, none] = jsonSchema.anyOf ?? []
+    const kinds = none?.type === 'null' ? { ...one, type: [one?.type ?? 'object', 'null'] } : {}
+    const all = objectOf({ ...jsonSchema, ...kinds })
+    for (const name of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, name)
+    Object.assign(jsonSchema, membersOf(all, ORDER))
+  },
+} as const satisfies z.core.ToJSONSchemaParams
 
 /** The JSON Schema of a type. */
 export function schemaOfType(type: z.ZodType): JsonObject {
-  const schema: unknown = z.toJSONSchema(type, {
-    unrepresentable: 'any',
-    override({ jsonSchema }) {
-      const [one, none] = jsonSchema.anyOf ?? []
-      const kinds = none?.type === 'null' ? { ...one, type: [one?.type ?? 'object', 'null'] } : {}
-      const all = objectOf({ ...jsonSchema, ...kinds })
-      for (const name of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, name)
-      Object.assign(jsonSchema, membersOf(all, ORDER))
-    },
-  })
+  const schema: unknown = z.toJSONSchema(type, JSON_SCHEMA)
   return without(objectOf(schema), '$schema')
 }

@@ -169,13 +169,24 @@ export function planType(plans: Plans): FieldType<string> {
   return type
 }
 
-/** The fields of an account; the defaults depend on its name and on the plans. `usual`: the default plan. */
-export function accountFields(name: string, plans: Plans, usual = planOfNewAccounts(plans)): Fields {
+/**
+ * The fields of an account; the defaults depend on its name and on the plans. `usual`: the default plan.
+ * `plans` null: as replies have them, in which a plan may be one that the configuration has no more.
+ */
+export function accountFields(
+  name: string,
+  plans: Plans | null,
+  usual = planOfNewAccounts(plans ?? {}),
+): Fields {
   return {
     id: { type: SHOWN_TEXT, means: 'The id of the account.', readOnly: true },
     name: { type: SHOWN_TEXT, means: 'Its name, which never changes.', readOnly: true },
     display_name: { type: NAMED, means: 'The name that people see.', default: name },
-    plan: { type: planType(plans), means: 'A plan of the configuration.', default: usual },
+    plan: {
+      type: plans === null ? SHOWN_TEXT : planType(plans),
+      means: 'A plan of the configuration.',
+      default: usual,
+    },
     parent: {
       type: SHOWN_TEXT.nullable(),
       means: 'The name of the account whose limits count for this one, too.',

@@ -34,6 +34,7 @@ import {
 import { readLabelFilters, matchesLabels, LABEL_FILTER } from './label-filters.js'
 import { accountObject, accountTag, limitsObject } from './objects.js'
 import { notFound, Problem, type Refused } from '../problem-details.js'
+import { fieldsObject, listForm, replyForm } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { cursorOf } from '../cursor.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } from './services.js'
@@ -42,6 +43,8 @@ import { tokenBounds } from './token-bounds.js'
 import { withBelow } from '../../usage/account-selection.js'
 
 const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
+const ACCOUNT = replyForm('Account', () => fieldsObject(accountFields('', null)))
+const LIMITS = replyForm('Limits', () => fieldsObject(ACCOUNT_LIMIT_FIELDS))
 /** Repetitions of a change that another one overtook. */
 const MAX_TRIES = 20
 
@@ -60,12 +63,12 @@ export function accountRoutes(services: AdminServices): AdminRoute[] {
         member: { type: TEXT, means: 'Only those with this member.' },
         disabled: { type: TRUE_OR_FALSE, means: 'Only disabled ones, or only others.' },
       },
-      replies: { 200: 'AccountList' },
+      replies: { 200: listForm(ACCOUNT) },
       handle: (request) => list(services, request),
     },
     {
       ...{ method: 'GET', path: own.path, scopes: ['accounts:read'], summary: 'One account' },
-      replies: { 200: 'Account' },
+      replies: { 200: ACCOUNT },
       async handle({ token, path }) {
         const account = await accountNamed(services, token, path['name'] ?? '')
         return accountReply(services, account)
@@ -74,27 +77,27 @@ export function accountRoutes(services: AdminServices): AdminRoute[] {
     {
       ...{ method: 'PUT', ...own, summary: 'Create an account, or replace all its fields' },
       body: { name: 'Account', fields },
-      replies: { 200: 'Account', 201: 'Account' },
+      replies: { 200: ACCOUNT, 201: ACCOUNT },
       handle: (request) => put(services, request),
     },
     {
       ...{ method: 'PATCH', ...own, summary: 'Change fields of an account' },
       body: { name: 'Account', fields, isPatch: true },
-      replies: { 200: 'Account' },
+      replies: { 200: ACCOUNT },
       handle: (request) => put(services, request),
     },
     {
       ...{ method: 'DELETE', ...own },
       summary: 'Disable an account; with `purge=true`, remove it with its members and keys',
       query: { purge: { type: TRUE_OR_FALSE, means: 'Remove it.' } },
-      replies: { 200: 'Account', 204: null },
+      replies: { 200: ACCOUNT, 204: null },
       handle: (request) =>
         request.query['purge'] === 'true' ? purge(services, request) : disable(services, request),
     },
     {
       ...{ method: 'GET', path: limits.path, scopes: ['accounts:read'] },
       summary: 'The limits of an account',
-      replies: { 200: 'Limits' },
+      replies: { 200: LIMITS },
       async handle({ token, path }) {
         return limitsReply(await accountNamed(services, token, path['name'] ?? ''))
       },
@@ -102,13 +105,13 @@ export function accountRoutes(services: AdminServices): AdminRoute[] {
     {
       ...{ method: 'PUT', ...limits, summary: 'Replace the limits of an account' },
       body: { name: 'Limits', fields: ACCOUNT_LIMIT_FIELDS },
-      replies: { 200: 'Limits' },
+      replies: { 200: LIMITS },
       handle: (request) => putLimits(services, request),
     },
     {
       ...{ method: 'PATCH', ...limits, summary: 'Change limits of an account' },
       body: { name: 'Limits', fields: ACCOUNT_LIMIT_FIELDS, isPatch: true },
-      replies: { 200: 'Limits' },
+      replies: { 200: LIMITS },
       handle: (request) => putLimits(services, request),
     },
     {

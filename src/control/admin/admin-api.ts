@@ -15,7 +15,6 @@ import { adminTurns } from '../../base/turn-queue.js'
 import { GatewayError } from '../../errors.js'
 import { conditionsOf, isUnchanged } from './conditional-requests.js'
 import { choiceType, Faults, readValue } from '../../accounts/changes/field-types.js'
-import { openapiDocument } from './openapi.js'
 import { COMMON, Problem, type ProblemWords } from '../problem-details.js'
 import type { AdminReply, AdminRequest, AdminRoute, CsvReply, Parameters } from './route.js'
 import { adminRoutes } from './routes.js'
@@ -53,7 +52,11 @@ export class AdminApi {
   /** Serves one request whose path, without the query, is or begins with `PREFIX`. Never rejects. */
   async handle(path: string, req: HttpRequest, res: HttpResponse): Promise<void> {
     if (path !== `${PREFIX}/openapi.json` || !isRead(req)) return this.router.answer(path, req, res)
-    this.document ??= JSON.stringify(openapiDocument(this.routes, this.services.version))
+    if (this.document === null) {
+      const { openapiDocument } = await import('./openapi.js')
+      this.document = JSON.stringify(openapiDocument(this.routes, this.services.version))
+    }
+    if (isClosed(res)) return
     const exchange = { requestId: newRequestId(this.services.now()), req, res }
     send(exchange, { status: 200, text: this.document, headers: [] })
   }

@@ -9,6 +9,7 @@ import { FLAG, rule, textIn, textType, readFields } from '../../accounts/changes
 import type { Fields, FieldType } from '../../accounts/changes/field-types.js'
 import { NO_SECRET, planApply, runApply, type Applied, type Plan } from './plan-and-apply.js'
 import { Problem } from '../problem-details.js'
+import { anyObject, replyForm, replyObject, wholeNumber } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 import type { AccountView, ApplyOptions, Holdings } from './group-documents.js'
@@ -48,6 +49,35 @@ const APPLY_FIELDS: Fields = {
   },
 }
 
+const APPLY_RESULT = replyForm('ApplyResult', () => {
+  const [file, line, column] = [z.null(), z.null(), z.null()]
+  const planned = () => {
+    const adopts = 'The keys, members and parent of an account that is taken over'
+    const change = replyObject({
+      kind: z.enum(['Account', 'Member', 'Key']),
+      name: z.string(),
+      account: z.string(),
+      changes: anyObject().meta({ description: 'Old and new value by field' }),
+      adopts: anyObject().optional().meta({ description: adopts }),
+    })
+    return z.array(change)
+  }
+  return replyObject({
+    ...{ create: planned(), change: planned(), remove: planned(), unchanged: wholeNumber() },
+    applied: z.boolean(),
+    errors: z.array(
+      replyObject({
+        ...{ file, line, column, account: z.string(), message: z.string() },
+        may_be_applied: z.boolean().meta({ description: 'The store did not say whether it was' }),
+      }),
+    ),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'What is applied and does not work yet; absent if there is nothing.' }),
+  })
+})
+
 export function applyRoutes(services: AdminServices): AdminRoute[] {
   return [
     {
@@ -59,7 +89,7 @@ export function applyRoutes(services: AdminServices): AdminRoute[] {
       },
       summary: 'Make accounts, members and keys as the documents describe them',
       body: { name: 'Apply', fields: APPLY_FIELDS, maxBytes: MAX_APPLY_BYTES },
-      replies: { 200: 'ApplyResult' },
+      replies: { 200: APPLY_RESULT },
       handle: (request) => apply(services, request),
     },
   ]

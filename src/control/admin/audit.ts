@@ -1,11 +1,29 @@
 /** The audit trail in the admin API, with filters; as JSON or CSV. */
+import * as z from 'zod'
+import { TIME } from '../../accounts/changes/field-types.js'
 import type { JsonObject } from '../../base/json.js'
 import { isActorOf, withReason, type AuditEntry } from '../../store/audit-trail.js'
+import { anyObject, listForm, replyForm, replyObject } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
 import { PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountsOf, ANY, AUDIT_READS, csvReply, filled, nextQuery, type ReadPage } from './usage.js'
+
+const AUDIT_LINE = replyForm('AuditLine', () => {
+  return replyObject({
+    id: z.string(),
+    at: TIME,
+    actor: z.string().meta({ description: 'An e-mail address, `command line` or `token:NAME (ID)`' }),
+    address: z.string().nullable(),
+    request_id: z.string().nullable(),
+    action: z.string(),
+    account: z.string().nullable(),
+    target: z.string(),
+    before: anyObject().nullable(),
+    after: anyObject().nullable(),
+  })
+})
 
 export function auditRoutes(services: AdminServices): AdminRoute[] {
   return [
@@ -22,7 +40,7 @@ export function auditRoutes(services: AdminServices): AdminRoute[] {
         action: { type: ANY, means: 'What, such as `key.create`.' },
         target: { type: ANY, means: 'The id or name of what changed.' },
       },
-      replies: { 200: 'AuditList' },
+      replies: { 200: listForm(AUDIT_LINE, 'AuditList') },
       handle: (request) => audit(services, request),
     },
   ]

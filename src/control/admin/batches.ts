@@ -1,6 +1,7 @@
 /** Batches in the admin API: those of all accounts that the token sees, and their cancellation. */
+import * as z from 'zod'
 import type { AdminToken } from '../../store/admin-tokens.js'
-import { textIn, textType, type Fields, readFields } from '../../accounts/changes/field-types.js'
+import { textIn, textType, TIME, type Fields, readFields } from '../../accounts/changes/field-types.js'
 import { SHOWN_STATES, type BatchHead, type BatchRecords } from '../../policy/batch-records.js'
 import {
   batchPage,
@@ -13,6 +14,7 @@ import {
 } from '../batches.js'
 import { cursorOf } from '../cursor.js'
 import { notFound, Problem } from '../problem-details.js'
+import { listForm, replyForm, replyObject, wholeNumber } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, REASON, type AdminServices } from './services.js'
 import { sees } from './token-access.js'
@@ -27,6 +29,34 @@ const CANCELLATION_FIELDS: Fields = {
   reason: { type: REASON, means: 'Why, for the audit trail.', default: '' },
 }
 
+const BATCH = replyForm('Batch', () => {
+  const ofFailed = (what: string) =>
+    wholeNumber()
+      .optional()
+      .meta({ description: `How many of ${what}; only once it has ended` })
+  return replyObject({
+    id: z.string(),
+    account: z.string().meta({ description: 'Its name; the id of a purged account' }),
+    key_id: z.string(),
+    state: z.enum(SHOWN_STATES),
+    endpoint: z.string().meta({ description: 'That of its lines, such as /v1/chat/completions' }),
+    model: z.string(),
+    upstream: z.string().nullable(),
+    form: z.string().meta({ description: 'How the upstream runs it: the name of its API, or `queue`' }),
+    upstream_batch_id: z.string().nullable().meta({ description: "The upstream's own id of the batch" }),
+    failure: z.string().nullable().meta({ description: 'Why it failed' }),
+    request_counts: replyObject({
+      ...{ total: wholeNumber(), completed: wholeNumber() },
+      failed: wholeNumber().meta({ description: 'All that did not succeed' }),
+      expired: ofFailed('the failed ones expired'),
+      cancelled: ofFailed('them were cancelled'),
+    }),
+    created_at: TIME,
+    expires_at: TIME.meta({ description: 'The end of its window' }),
+    ended_at: TIME.nullable(),
+  })
+})
+
 export function batchRoutes(services: AdminServices): AdminRoute[] {
   const read = { method: 'GET', scopes: ['requests:read', 'batches:write'] } as const
   return [
@@ -38,12 +68,12 @@ export function batchRoutes(services: AdminServices): AdminRoute[] {
         ...OF_ACCOUNT,
         state: { type: STATE, means: `One of ${SHOWN_STATES.join(', ')}.` },
       },
-      replies: { 200: 'BatchList' },
+      replies: { 200: listForm(BATCH) },
       handle: (request) => list(services, request),
     },
     {
       ...{ ...read, path: '/batches/{id}', summary: 'One batch' },
-      replies: { 200: 'Batch' },
+      replies: { 200: BATCH },
       handle: async (request) => {
         const { batch } = await found(services, request)
         return replyOf(services, batch)
@@ -53,7 +83,7 @@ export function batchRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'POST', path: '/batches/{id}/cancel', scopes: ['batches:write'] },
       summary: 'Cancel a batch: no more of its lines are sent, and what ran is charged',
       body: { name: 'BatchCancellation', fields: CANCELLATION_FIELDS, isOptional: true },
-      replies: { 200: 'Batch' },
+      replies: { 200: BATCH },
       handle: (request) => cancel(services, request),
     },
   ]

@@ -1,18 +1,22 @@
 /** The configuration in the admin API: in force, its generations, rollbacks, comparisons with another. */
+import * as z from 'zod'
 import { entryOf } from '../../accounts/changes/decide.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { maskedConfig } from '../../config/masked-config.js'
+import type { Override } from '../../config/generations/config-source.js'
 import type { GenerationRecord } from '../../config/generations/history.js'
 import type { JsonObject } from '../../base/json.js'
 import { unmet } from './conditional-requests.js'
 import {
   textIn,
   textType,
+  TIME,
   type Fields,
   type FieldType,
   readFields,
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from '../problem-details.js'
+import { anyObject, replyForm, replyObject, wholeNumber } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { actorOf, type AdminServices } from './services.js'
@@ -22,7 +26,7 @@ const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
   schema: { maxLength: 500 },
 })
 const YAML = textType((text) => text !== '', { fix: 'Send the text of a configuration file.' })
-const GENERATION: FieldType = textType((text) => /^\d{1,15}$/.test(text), {
+const GENERATION_NUMBER: FieldType = textType((text) => /^\d{1,15}$/.test(text), {
   fix: 'Send the number of a generation.',
 })
 
@@ -40,39 +44,80 @@ const PLAN_FIELDS: Fields = {
   },
 }
 
+const HELD = ['rollback', 'last_good'] as const satisfies readonly Override[]
+const held = () =>
+  z.enum(HELD).nullable().meta({ description: 'Why it differs from the files; null: it does not' })
+const lastError = () => z.array(z.string()).nullable().meta({ description: 'The problems of the files' })
+const record = () => ({
+  ...{ generation: wholeNumber(), hash: z.string(), at: TIME, author: z.string(), reason: z.string() },
+  ...{ origin: z.string(), content_of: wholeNumber().nullable(), in_force: z.boolean() },
+})
+
+/** The configuration in the spelling of its file, with the members `held` and `last_error`. */
+const CONFIG = replyForm('Config', anyObject)
+const GENERATIONS = replyForm('Generations', () => {
+  return replyObject({
+    file: z.string(),
+    generation: wholeNumber().meta({ description: 'The one in force' }),
+    started_generation: wholeNumber().meta({ description: 'That of the settings that need a restart' }),
+    ...{ held: held(), last_error: lastError(), waiting_for_restart: z.array(z.string()) },
+    generations: z.array(replyObject(record())).meta({ description: 'Newest first' }),
+  })
+})
+const GENERATION = replyForm('Generation', () => {
+  const [before, after] = [z.string().nullable(), z.string().nullable()]
+  return replyObject({
+    ...record(),
+    compared_with: wholeNumber().nullable(),
+    changes: z
+      .array(replyObject({ path: z.string(), before, after }))
+      .meta({ description: 'The settings that differ, as JSON; null: there is none' }),
+    config: anyObject().meta({ description: 'All values; secrets are masked' }),
+  })
+})
+const ROLLED_BACK = replyForm('RolledBack', () => {
+  return replyObject({
+    ...{ generation: wholeNumber(), content_of: wholeNumber(), scope: z.literal('gateway') },
+    gateway: z.string().meta({ description: 'The only gateway that has rolled back' }),
+    message: z.string(),
+  })
+})
+/** As `sluice plan --json` prints it. */
+const PLAN_RESULT = replyForm('PlanResult', anyObject)
+
 export function configurationRoutes(services: AdminServices): AdminRoute[] {
   return [
     {
       ...{ method: 'GET', path: '/config', scopes: ['config:read'] },
       summary: 'The configuration in force; secrets are masked',
-      replies: { 200: 'Config' },
+      replies: { 200: CONFIG },
       handle: () => configuration(services),
     },
     {
       ...{ method: 'GET', path: '/generations', scopes: ['config:read'] },
       summary: 'The kept generations of the configuration',
-      replies: { 200: 'Generations' },
+      replies: { 200: GENERATIONS },
       handle: () => generations(services),
     },
     {
       ...{ method: 'GET', path: '/generations/{n}', scopes: ['config:read'] },
       summary: 'One generation with its values and its differences; secrets are masked',
-      query: { from: { type: GENERATION, means: 'The generation to compare it with.' } },
-      replies: { 200: 'Generation' },
+      query: { from: { type: GENERATION_NUMBER, means: 'The generation to compare it with.' } },
+      replies: { 200: GENERATION },
       handle: (request) => generation(services, request),
     },
     {
       ...{ method: 'POST', path: '/generations/{n}/rollback', scopes: ['config:write'] },
       summary: 'Make the content of a generation the configuration in force',
       body: { name: 'Rollback', fields: ROLLBACK_FIELDS, isOptional: true },
-      replies: { 200: 'RolledBack' },
+      replies: { 200: ROLLED_BACK },
       handle: (request) => rollBack(services, request),
     },
     {
       ...{ method: 'POST', path: '/plan', scopes: ['config:read'] },
       summary: 'Compare a configuration with the one in force on recent requests',
       body: { name: 'Plan', fields: PLAN_FIELDS },
-      replies: { 200: 'PlanResult' },
+      replies: { 200: PLAN_RESULT },
       handle: (request) => plan(services, request),
     },
   ]

@@ -17,6 +17,7 @@ import {
   type Fields,
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from '../problem-details.js'
+import { fieldsObject, listForm, replyForm } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
@@ -26,7 +27,7 @@ const SUBJECT = textType((text) => text !== '' && text.length <= 4_096, {
   fix: 'Send 1 to 4096 characters.',
 })
 
-export const DENIAL_FIELDS: Fields = {
+const DENIAL_FIELDS = {
   id: { type: SHOWN_TEXT, means: 'The id of the denial.', readOnly: true },
   identity: { type: SUBJECT, means: 'An entry of `identity` in the configuration.' },
   sub: { type: SUBJECT, means: 'The subject of tokens; or `jti`.', optional: true },
@@ -35,7 +36,14 @@ export const DENIAL_FIELDS: Fields = {
   expires_at: { type: TIME.nullable(), means: 'When it ends; null: for ever.', default: null },
   created_at: { type: TIME, means: 'When it was made.', readOnly: true },
   etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
-}
+} as const satisfies Fields
+
+const DENIAL = replyForm('Denial', () => {
+  // In a reply the other one of the two is null.
+  const orNull = ({ type, means: description }: (typeof DENIAL_FIELDS)['sub' | 'jti']) =>
+    type.nullable().meta({ description })
+  return fieldsObject(DENIAL_FIELDS, { sub: orNull(DENIAL_FIELDS.sub), jti: orNull(DENIAL_FIELDS.jti) })
+})
 
 export function denialRoutes(services: AdminServices): AdminRoute[] {
   const scopes = ['keys:write'] as const
@@ -44,19 +52,19 @@ export function denialRoutes(services: AdminServices): AdminRoute[] {
     {
       ...{ method: 'GET', path: '/denials', scopes, query: PAGE_PARAMETERS },
       summary: 'The denied workload identities, newest first',
-      replies: { 200: 'DenialList' },
+      replies: { 200: listForm(DENIAL) },
       handle: (request) => list(services, request),
     },
     {
       ...{ method: 'POST', path: '/denials', scopes },
       summary: 'Deny a workload identity, on every gateway within a second',
       body: { name: 'Denial', fields: DENIAL_FIELDS },
-      replies: { 201: 'Denial' },
+      replies: { 201: DENIAL },
       handle: (request) => create(services, request),
     },
     {
       ...{ method: 'GET', ...one, summary: 'One denial' },
-      replies: { 200: 'Denial' },
+      replies: { 200: DENIAL },
       handle: async (request) => replyOf(await named(services, request)),
     },
     {

@@ -13,6 +13,7 @@ import {
 import { invalid } from '../../accounts/changes/refusal.js'
 import { isObject, objectOf } from '../../base/json.js'
 import { OPERATION_NAMES } from '../../formats/chat/operations.js'
+import { anyObject, replyForm } from './reply-forms.js'
 import type { AdminRoute } from './route.js'
 import type { AdminServices } from './services.js'
 
@@ -42,13 +43,16 @@ const FIELDS: Fields = {
   },
 }
 
+/** As `sluice explain --json` prints it. */
+const EXPLANATION = replyForm('Explanation', anyObject)
+
 export function explainRoutes({ explain }: AdminServices): AdminRoute[] {
   return [
     {
       ...{ method: 'POST', path: '/explain', scopes: ['config:read'] },
       summary: 'The route and the upstreams of a request for a model, and why; sends nothing',
       body: { name: 'Explain', fields: FIELDS },
-      replies: { 200: 'Explanation' },
+      replies: { 200: EXPLANATION },
       handle: ({ body }) => {
         const {
           model,

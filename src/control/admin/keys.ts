@@ -1,4 +1,5 @@
 /** Keys of accounts in the admin API: by their names, with generated or given secrets, and rotation. */
+import * as z from 'zod'
 import { limitsAbove, withEnd } from '../../accounts/changes/bounds.js'
 import {
   type ChangeContext,
@@ -17,6 +18,7 @@ import {
   choiceType,
   numberType,
   patchedObject,
+  TIME,
   type Fields,
   readFields,
 } from '../../accounts/changes/field-types.js'
@@ -29,6 +31,7 @@ import { unmet } from './conditional-requests.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
 import { keyObject, keyTag } from './objects.js'
 import { notFound, type Refused } from '../problem-details.js'
+import { fieldsObject, listForm, replyForm, replyObject } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
@@ -51,6 +54,15 @@ const ROTATION_FIELDS: Fields = {
   },
 }
 
+const KEY = replyForm('Key', () => {
+  const secret = 'The secret; only in the reply that made it'
+  const previous = 'The replaced key; only in the reply of a rotation'
+  return fieldsObject(KEY_FIELDS, {
+    secret: z.string().optional().meta({ description: secret }),
+    previous: replyObject({ id: z.string(), expires_at: TIME }).optional().meta({ description: previous }),
+  })
+})
+
 export function keyRoutes(services: AdminServices): AdminRoute[] {
   const path = '/accounts/{name}/keys/{key_name}'
   const own = { path, scopes: ['keys:write'] } as const
@@ -67,12 +79,12 @@ export function keyRoutes(services: AdminServices): AdminRoute[] {
           means: '`live` (the default) omits revoked and expired keys.',
         },
       },
-      replies: { 200: 'KeyList' },
+      replies: { 200: listForm(KEY) },
       handle: (request) => list(services, request),
     },
     {
       ...{ method: 'GET', path, scopes: read, summary: 'One key' },
-      replies: { 200: 'Key' },
+      replies: { 200: KEY },
       async handle(request) {
         const account = await accountNamed(services, request.token, request.path['name'] ?? '')
         return replyOf(services, account, await named(services, account, keyName(request)))
@@ -82,27 +94,27 @@ export function keyRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'PUT', ...own },
       summary: 'Create a key, whose secret only this reply has, or replace all fields of one',
       body: { name: 'Key', fields: KEY_FIELDS },
-      replies: { 200: 'Key', 201: 'Key' },
+      replies: { 200: KEY, 201: KEY },
       handle: (request) => put(services, request),
     },
     {
       ...{ method: 'PATCH', ...own, summary: 'Change fields of a key' },
       body: { name: 'Key', fields: KEY_FIELDS, isPatch: true },
-      replies: { 200: 'Key' },
+      replies: { 200: KEY },
       handle: (request) => put(services, request),
     },
     {
       ...{ method: 'DELETE', ...own },
       summary: 'Revoke a key; with `purge=true`, remove it',
       query: { purge: { type: TRUE_OR_FALSE, means: 'Remove it.' } },
-      replies: { 200: 'Key', 204: null },
+      replies: { 200: KEY, 204: null },
       handle: (request) => revoke(services, request),
     },
     {
       ...{ method: 'POST', path: `${path}/rotate`, scopes: own.scopes },
       summary: 'Replace a key by a new one with the same name and fields; both work for a time',
       body: { name: 'Rotation', fields: ROTATION_FIELDS, isOptional: true },
-      replies: { 201: 'Key' },
+      replies: { 201: KEY },
       handle: (request) => rotate(services, request),
     },
   ]

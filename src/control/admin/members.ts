@@ -5,6 +5,7 @@ import { invalid } from '../../accounts/changes/refusal.js'
 import { comparableEmail, type Account, type Member, type User } from '../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
+import * as z from 'zod'
 import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
 import { withoutOtherRole, writeAsIfMade } from '../../accounts/members.js'
 import type { JsonObject } from '../../base/json.js'
@@ -14,15 +15,26 @@ import { hostOf } from '../../http/message.js'
 import { providerOf } from '../sign-in/bound-users.js'
 import { draftLink, makeLink, type LinkOrder, type NewLink } from '../sign-in/links.js'
 import { unmet } from './conditional-requests.js'
-import { patchedObject, readFields } from '../../accounts/changes/field-types.js'
+import { patchedObject, readFields, TIME } from '../../accounts/changes/field-types.js'
 import { LABEL_FILTER, matchesLabels, readLabelFilters } from './label-filters.js'
 import { memberObject, memberTag } from './objects.js'
 import { notFound, Problem, type Refused } from '../problem-details.js'
+import { fieldsObject, listForm, replyForm, replyObject } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed } from './token-access.js'
+
+const invitation = () => {
+  const url = z.string().nullable().meta({ description: 'Null: the address got it by mail' })
+  return replyObject({ url, expires_at: TIME })
+}
+const INVITATION = replyForm('Invitation', invitation)
+const MEMBER = replyForm('Member', () => {
+  const description = 'Only in the reply that made a new user'
+  return fieldsObject(MEMBER_FIELDS, { invitation: invitation().optional().meta({ description }) })
+})
 
 export function memberRoutes(services: AdminServices): AdminRoute[] {
   const own = { path: '/accounts/{name}/members/{email}', scopes: ['accounts:write'] } as const
@@ -31,12 +43,12 @@ export function memberRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'GET', path: '/accounts/{name}/members', scopes: ['accounts:read'] },
       summary: 'The members of an account, by e-mail address',
       query: { ...PAGE_PARAMETERS, label: LABEL_FILTER },
-      replies: { 200: 'MemberList' },
+      replies: { 200: listForm(MEMBER) },
       handle: (request) => list(services, request),
     },
     {
       ...{ method: 'GET', path: own.path, scopes: ['accounts:read'], summary: 'One member' },
-      replies: { 200: 'Member' },
+      replies: { 200: MEMBER },
       async handle(request) {
         const { account, member } = await existing(services, request)
         return replyOf(services, request, account, member)
@@ -46,13 +58,13 @@ export function memberRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'PUT', ...own },
       summary: 'Make a person a member; a new member gets an invitation',
       body: { name: 'Member', fields: MEMBER_FIELDS },
-      replies: { 200: 'Member', 201: 'Member' },
+      replies: { 200: MEMBER, 201: MEMBER },
       handle: (request) => put(services, request),
     },
     {
       ...{ method: 'PATCH', ...own, summary: 'Change the role or the labels of a member' },
       body: { name: 'Member', fields: MEMBER_FIELDS, isPatch: true },
-      replies: { 200: 'Member' },
+      replies: { 200: MEMBER },
       handle: (request) => put(services, request),
     },
     {
@@ -64,7 +76,7 @@ export function memberRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'POST', path: `${own.path}/invite`, scopes: own.scopes },
       summary: 'A new one-time link with which the person sets a password',
       body: { name: 'Invite', fields: {}, isOptional: true },
-      replies: { 201: 'Invitation' },
+      replies: { 201: INVITATION },
       handle: (request) => invite(services, request),
     },
   ]

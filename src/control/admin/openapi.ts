@@ -1,13 +1,14 @@
 /**
- * The OpenAPI 3.1 document of the admin API, from its table of routes, the fields of its objects and its
- * table of errors.
+ * The OpenAPI 3.1 document of the admin API, from its table of routes, the fields of its objects, the forms
+ * of its replies and its table of errors.
  */
+import * as z from 'zod'
 import { SCOPES } from '../../accounts/admin-tokens.js'
-import type { JsonObject, JsonValue } from '../../base/json.js'
-import { schemaOf, schemaOfType, without } from '../../accounts/changes/field-types.js'
+import { objectOf, type JsonObject } from '../../base/json.js'
+import { JSON_SCHEMA, schemaOf, schemaOfType, without } from '../../accounts/changes/field-types.js'
 import { PROBLEMS } from '../problem-details.js'
 import type { AdminRoute, BodyOf } from './route.js'
-import { REPLY_SCHEMAS } from './schemas.js'
+import { replyForm, replyObject, type ReplyForm } from './reply-forms.js'
 
 const CONDITIONS: JsonObject[] = [
   {
@@ -42,6 +43,7 @@ export function openapiDocument(routes: readonly AdminRoute[], version: string):
     paths[path] = { ...paths[path], [method.toLowerCase()]: operationOf(route) }
   }
   const bodies = routes.flatMap(({ body }) => (body === undefined ? [] : [body]))
+  const { Problem = {}, ...replies } = replySchemas(routes)
   return {
     openapi: '3.1.0',
     info: {
@@ -62,9 +64,9 @@ export function openapiDocument(routes: readonly AdminRoute[], version: string):
         },
       },
       schemas: {
-        ...REPLY_SCHEMAS,
+        ...replies,
         ...Object.fromEntries(bodies.map((body) => [schemaName(body), bodySchema(body)])),
-        Problem: PROBLEM,
+        Problem,
       },
       responses: {
         Problem: {
@@ -100,9 +102,7 @@ function operationOf(route: AdminRoute): JsonObject {
     parameters,
     ...(body === undefined ? {} : { requestBody: requestBody(body) }),
     responses: {
-      ...Object.fromEntries(
-        Object.entries(replies).map(([status, schema]) => [status, replyOf(schema, hasCsv)]),
-      ),
+      ...Object.fromEntries(Object.entries(replies).map(([status, form]) => [status, replyOf(form, hasCsv)])),
       default: { $ref: '#/components/responses/Problem' },
     },
   }
@@ -125,13 +125,13 @@ function requestBody(body: BodyOf): JsonObject {
   }
 }
 
-function replyOf(schema: string | null, hasCsv?: true): JsonObject {
-  if (schema === null) return { description: 'Done' }
+function replyOf(form: ReplyForm | null, hasCsv?: true): JsonObject {
+  if (form === null) return { description: 'Done' }
   return {
-    description: schema,
+    description: form.name,
     headers: { 'x-request-id': { schema: { type: 'string' } } },
     content: {
-      'application/json': { schema: ref(schema) },
+      'application/json': { schema: ref(form.name) },
       ...(hasCsv === true ? { 'text/csv': { schema: { type: 'string' } } } : {}),
     },
   }
@@ -147,30 +147,50 @@ function bodySchema({ fields, isPatch }: BodyOf): JsonObject {
   return without(schema, 'required')
 }
 
-function ref(name: string): JsonObject {
+/** The schemas of all replies by name. Programs take members that a later version adds. */
+function replySchemas(routes: readonly AdminRoute[]): Record<string, JsonObject> {
+  const forms = routes.flatMap(({ replies }) => Object.values(replies)).filter((form) => form !== null)
+  const registry = z.registry<{ id: string }>()
+  for (const form of [...forms, PROBLEM]) {
+    for (const { name: id, schema } of [form.item ?? form, form]) registry.add(schema(), { id })
+  }
+  const { schemas } = z.toJSONSchema(registry, {
+    ...JSON_SCHEMA,
+    uri: (name) => ref(name).$ref,
+    override(context) {
+      JSON_SCHEMA.override(context)
+      const { jsonSchema } = context
+      if (jsonSchema.additionalProperties === false)
+        Reflect.deleteProperty(jsonSchema, 'additionalProperties')
+    },
+  })
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => [name, without(objectOf(schema), '$schema', '$id')]),
+  )
+}
+
+function ref(name: string): { readonly $ref: string } {
   return { $ref: `#/components/schemas/${name}` }
 }
 
-const TEXT: JsonValue = { type: 'string' }
-
-const PROBLEM: JsonObject = {
-  type: 'object',
-  properties: {
-    type: { type: 'string', description: '`urn:sluice:error:KIND`' },
-    title: TEXT,
-    status: { type: 'integer' },
-    detail: { type: 'string', description: 'What is wrong' },
-    kind: { type: 'string', enum: Object.keys(PROBLEMS) },
-    request_id: TEXT,
-    field: { type: 'string', description: 'A path such as `limits.usd_per_day`' },
-    fix: { type: 'string', description: 'What to do' },
-    errors: {
-      type: 'array',
-      items: { type: 'object', properties: { field: TEXT, detail: TEXT, fix: TEXT } },
-      description: 'All wrong fields, when there are several',
-    },
-    etag: { type: ['string', 'null'], description: 'The current entity tag, with 412' },
-    required_scope: { type: 'string', enum: [...SCOPES] },
-  },
-  required: ['type', 'title', 'status', 'detail', 'kind', 'request_id'],
-}
+/** An error of the admin API. */
+export const PROBLEM = replyForm('Problem', () => {
+  const text = (description: string) => z.string().meta({ description })
+  const fault = { field: z.string(), detail: z.string(), fix: z.string().optional() }
+  return z.strictObject({
+    type: text('`urn:sluice:error:KIND`'),
+    title: z.string(),
+    status: z.number().meta({ type: 'integer' }),
+    detail: text('What is wrong'),
+    kind: z.enum(Object.keys(PROBLEMS)),
+    request_id: z.string(),
+    field: text('A path such as `limits.usd_per_day`').optional(),
+    fix: text('What to do').optional(),
+    errors: z
+      .array(replyObject(fault))
+      .optional()
+      .meta({ description: 'All wrong fields, when there are several' }),
+    etag: z.string().nullable().optional().meta({ description: 'The current entity tag, with 412' }),
+    required_scope: z.enum(SCOPES).optional(),
+  })
+})

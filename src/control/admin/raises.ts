@@ -15,6 +15,7 @@ import { LIMIT_MEMBERS } from '../../base/limit-members.js'
 import { unmet } from './conditional-requests.js'
 import { keyTag, limitsObject } from './objects.js'
 import { notFound } from '../problem-details.js'
+import { fieldsObject, replyForm } from './reply-forms.js'
 import type { AdminRequest, AdminRoute, JsonReply } from './route.js'
 import type { AdminServices } from './services.js'
 import { accountNamed, assertNotOwn } from './token-access.js'
@@ -26,9 +27,14 @@ const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASO
 })
 
 /** A raise, in requests and in replies. */
-export const RAISE_FIELDS: Fields = {
+const RAISE_FIELDS: Fields = {
   account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
-  key: { type: SHOWN_TEXT, means: 'The name of the key; absent: the account.', readOnly: true },
+  key: {
+    type: SHOWN_TEXT,
+    means: 'The name of the key; absent: the account.',
+    optional: true,
+    readOnly: true,
+  },
   budget: { type: choiceType([...BUDGETS.keys()]), means: 'The budget, which must exist.' },
   usd: {
     type: numberType(0.01, 1_000_000, { isWhole: false }),
@@ -40,19 +46,21 @@ export const RAISE_FIELDS: Fields = {
   created_at: { type: TIME, means: 'When it was raised.', readOnly: true },
 }
 
+const RAISE = replyForm('Raise', () => fieldsObject(RAISE_FIELDS))
+
 export function raiseRoutes(services: AdminServices): AdminRoute[] {
   const body = { name: 'Raise', fields: RAISE_FIELDS }
   return [
     {
       ...{ method: 'POST', path: '/accounts/{name}/limits/raise', scopes: ['accounts:write'], body },
       summary: 'Raise a budget of an account until a time',
-      replies: { 201: 'Raise' },
+      replies: { 201: RAISE },
       handle: (request) => raiseAccount(services, request),
     },
     {
       ...{ method: 'POST', path: '/accounts/{name}/keys/{key_name}/raise', scopes: ['keys:write'], body },
       summary: 'Raise a budget of a key until a time',
-      replies: { 201: 'Raise' },
+      replies: { 201: RAISE },
       handle: (request) => raiseKey(services, request),
     },
   ]

@@ -8,6 +8,7 @@ import type { ControlExchange, ControlRoute } from '../control-router.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { Conditions } from './conditional-requests.js'
 import type { Fields, FieldType } from '../../accounts/changes/field-types.js'
+import type { ReplyForm } from './reply-forms.js'
 
 /** A request that has passed every check of its route. */
 export interface AdminRequest extends ControlExchange {
@@ -79,8 +80,8 @@ export interface AdminRoute extends ControlRoute {
   readonly summary: string
   readonly query?: Parameters
   readonly body?: BodyOf
-  /** The statuses of success, and the name of the schema of the reply; null: no body. */
-  readonly replies: Readonly<Record<number, string | null>>
+  /** The statuses of success, and the form of the reply; null: no body. */
+  readonly replies: Readonly<Record<number, ReplyForm | null>>
   /** Whether the reply may be CSV. */
   readonly hasCsv?: true
   handle(request: AdminRequest): Promise<AdminReply>

@@ -1,10 +1,12 @@
 /** Runs in the admin API: what one has used, and its end, which cuts its requests on every gateway. */
+import * as z from 'zod'
 import type { Account } from '../../accounts/account.js'
-import { FLAG, textIn, type Fields, readFields } from '../../accounts/changes/field-types.js'
+import { FLAG, textIn, TIME, type Fields, readFields } from '../../accounts/changes/field-types.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { WRITTEN_AFTER_MS, type ValueRecord } from '../../store/dimension-values.js'
 import { endRun, isRun, isUnused, runDimension, runName, shownRun } from '../runs.js'
 import { notFound } from '../problem-details.js'
+import { replyForm, replyObject, wholeNumber } from './reply-forms.js'
 import type { AdminRequest, AdminRoute, JsonReply, Parameters } from './route.js'
 import { actorOf, type AdminServices, REASON } from './services.js'
 import { accountNamed } from './token-access.js'
@@ -24,13 +26,34 @@ const OF_ACCOUNT: Parameters = {
 }
 const ENDING: Parameters = { ...OF_ACCOUNT, reason: { type: REASON, means: 'Why, for the audit trail.' } }
 
+const RUN = replyForm('Run', () => {
+  const [amount, used, remaining] = [z.number(), z.number(), z.number()]
+  return replyObject({
+    account: z.string(),
+    run: z.string(),
+    state: z.enum(['live', 'ended']),
+    requests: wholeNumber().meta({ description: 'Admitted requests' }),
+    input_tokens: wholeNumber(),
+    output_tokens: wholeNumber(),
+    cost_nano_usd: wholeNumber(),
+    cost_usd: z.string().meta({ description: 'The same in dollars, with nine digits' }),
+    tools: z
+      .array(replyObject({ name: z.string(), calls: wholeNumber() }))
+      .meta({ description: 'The tools that the model called, the most frequent first' }),
+    limits: z.array(replyObject({ limit: z.string(), amount, used, remaining })),
+    first_at: TIME.nullable(),
+    last_at: TIME.nullable(),
+    ended_at: TIME.nullable(),
+  })
+})
+
 export function runRoutes(services: AdminServices): AdminRoute[] {
   const path = '/runs/{id}'
   return [
     {
       ...{ method: 'GET', path, scopes: ['usage:read'], query: OF_ACCOUNT },
       summary: 'What a run has used, and what is left of its limits',
-      replies: { 200: 'Run' },
+      replies: { 200: RUN },
       handle: async (request) => {
         const { account, run } = await runOf(services, request)
         const record = await services.store.dimensionValues.find(runName(account, run), services.now())
@@ -41,7 +64,7 @@ export function runRoutes(services: AdminServices): AdminRoute[] {
     {
       ...{ method: 'DELETE', path, scopes: ['keys:write'], query: ENDING },
       summary: 'End a run: its requests are cut within a second on every gateway, and later ones are refused',
-      replies: { 200: 'Run' },
+      replies: { 200: RUN },
       handle: async (request) => {
         const { account, run } = await runOf(services, request)
         const record = await services.store.dimensionValues.find(runName(account, run), services.now())
@@ -54,7 +77,7 @@ export function runRoutes(services: AdminServices): AdminRoute[] {
       ...{ method: 'PUT', path, scopes: ['keys:write'], query: ENDING },
       summary: 'End a run, also before its first request',
       body: { name: 'RunEnd', fields: RUN_END_FIELDS },
-      replies: { 200: 'Run' },
+      replies: { 200: RUN },
       handle: async (request) => {
         const { account, run } = await runOf(services, request)
         const { ended, reason } = readFields(RUN_END_FIELDS, request.body)

@@ -1,4 +1,5 @@
 /** Tokens of the admin API: list, create, read, revoke. */
+import * as z from 'zod'
 import { DAY_MS, timeText } from '../../base/time-units.js'
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
 import { outlives } from '../../accounts/changes/bounds.js'
@@ -29,6 +30,7 @@ import {
   readFields,
 } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from '../problem-details.js'
+import { fieldsObject, listForm, replyForm } from './reply-forms.js'
 import type { AdminRequest, AdminRoute } from './route.js'
 import { cursorOf } from '../cursor.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
@@ -39,7 +41,7 @@ const NAME = textType((text) => text.trim() === text && text !== '' && text.leng
   schema: { minLength: 1, maxLength: 100 },
 })
 
-export const TOKEN_FIELDS: Fields = {
+const TOKEN_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the token.', readOnly: true },
   name: { type: NAME, means: '`token:NAME` in the audit trail.' },
   scopes: {
@@ -64,25 +66,30 @@ export const TOKEN_FIELDS: Fields = {
   etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
 }
 
+const TOKEN = replyForm('Token', () => {
+  const description = 'The token; only in the reply that made it'
+  return fieldsObject(TOKEN_FIELDS, { token: z.string().optional().meta({ description }) })
+})
+
 export function tokenRoutes(services: AdminServices): AdminRoute[] {
   const scopes: readonly Scope[] = ['tokens:write']
   return [
     {
       ...{ method: 'GET', path: '/tokens', scopes, query: PAGE_PARAMETERS },
       summary: 'The tokens, newest first; revoked ones stay in the list for 30 days',
-      replies: { 200: 'TokenList' },
+      replies: { 200: listForm(TOKEN) },
       handle: (request) => list(services, request),
     },
     {
       ...{ method: 'POST', path: '/tokens', scopes },
       summary: 'Create a token; only this reply has its secret',
       body: { name: 'Token', fields: TOKEN_FIELDS },
-      replies: { 201: 'Token' },
+      replies: { 201: TOKEN },
       handle: (request) => create(services, request),
     },
     {
       ...{ method: 'GET', path: '/tokens/{id}', scopes, summary: 'One token' },
-      replies: { 200: 'Token' },
+      replies: { 200: TOKEN },
       async handle({ token, path }) {
         const found = await visible(services, token, path['id'] ?? '')
         const { json, etag } = await viewOf(services, found)

@@ -1,4 +1,5 @@
 /** Usage of the admin API: sums by a group, single requests, statements; as JSON or CSV. */
+import * as z from 'zod'
 import { datedName } from '../send-csv.js'
 import { jsonText, type JsonObject, type WrittenJson, type WrittenObject } from '../../base/json.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -24,6 +25,7 @@ import { purgedIds, withBelow } from '../../usage/account-selection.js'
 import { numberType, textType, TIME } from '../../accounts/changes/field-types.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { notFound } from '../problem-details.js'
+import { pageSchema, replyForm, replyObject, wholeNumber } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, Parameters } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
@@ -77,6 +79,45 @@ const SAME = {
   batch: 'batch',
 } as const
 
+/** Figures as statements have them. */
+const figures = () => ({
+  requests: wholeNumber(),
+  input_tokens: wholeNumber(),
+  output_tokens: wholeNumber(),
+  cost_nano_usd: wholeNumber(),
+  cost_usd: z.string().meta({ description: 'The same in dollars, with nine digits' }),
+  units: z.record(z.string(), z.number()).meta({
+    description: 'Units other than tokens, those that were used: `{ image: 2, audio_second: 61.5 }`',
+  }),
+})
+const allFigures = () => {
+  const { requests, units, ...others } = figures()
+  const unpriced = wholeNumber().meta({ description: 'Requests of unknown price' })
+  return { requests, failed: wholeNumber(), ...others, unpriced_requests: unpriced, units }
+}
+const USAGE = replyForm('Usage', () => {
+  return replyObject({
+    ...{ from: TIME, to: TIME, by: z.string() },
+    rows: z.array(replyObject({ group: z.string(), ...allFigures() })),
+    total: replyObject(allFigures()),
+  })
+})
+const STATEMENT = replyForm('Statement', () => {
+  const names = { account: z.string(), key: z.string().nullable(), key_id: z.string(), model: z.string() }
+  const group = z.string().optional().meta({ description: 'The value, with `by`' })
+  return replyObject({
+    account: z.string(),
+    month: z.string().meta({ description: 'Such as 2026-11 (UTC)' }),
+    by: z.string().optional().meta({ description: 'What the lines are split by; absent: nothing' }),
+    lines: z.array(replyObject({ ...names, group, ...figures() })),
+    total: replyObject(figures()),
+  })
+})
+const REQUESTS = replyForm('RequestList', () => {
+  const columns = COLUMNS.map(([name, description]) => [name, z.unknown().meta({ description })] as const)
+  return pageSchema(replyObject(Object.fromEntries(columns)))
+})
+
 export function usageRoutes(services: AdminServices): AdminRoute[] {
   return [
     {
@@ -91,7 +132,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
         ...OF_ACCOUNT,
         ...VALUE_FILTERS,
       },
-      replies: { 200: 'Usage' },
+      replies: { 200: USAGE },
       handle: (request) => usage(services, request),
     },
     {
@@ -116,7 +157,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
         },
         ...VALUE_FILTERS,
       },
-      replies: { 200: 'RequestList' },
+      replies: { 200: REQUESTS },
       handle: (request) => requests(services, request),
     },
     {
@@ -129,7 +170,7 @@ export function usageRoutes(services: AdminServices): AdminRoute[] {
           means: 'program, user or dimension:NAME: splits each line by the ledger entries that are kept.',
         },
       },
-      replies: { 200: 'Statement' },
+      replies: { 200: STATEMENT },
       handle: (request) => statement(services, request),
     },
   ]

@@ -9,11 +9,12 @@ import { LOGIN_KINDS } from '../../accounts/logins/login-records.js'
 import { unbindUser } from '../../accounts/members.js'
 import { etagOf, unmet } from './conditional-requests.js'
 import { notFound } from '../problem-details.js'
+import { fieldsObject, replyForm } from './reply-forms.js'
 import type { AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { actorOf, type AdminServices } from './services.js'
 
 /** A user in replies. */
-export const USER_FIELDS: Fields = {
+const USER_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the user.', readOnly: true },
   email: { type: SHOWN_TEXT, means: 'The e-mail address, in lower case.', readOnly: true },
   role: { type: choiceType(GATEWAY_ROLES).nullable(), means: 'The role in the gateway.', readOnly: true },
@@ -30,13 +31,15 @@ export const USER_FIELDS: Fields = {
   etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
 }
 
+const USER = replyForm('User', () => fieldsObject(USER_FIELDS))
+
 export function userRoutes(services: AdminServices): AdminRoute[] {
   return [
     {
       ...{ method: 'POST', path: '/users/{email}/unbind', scopes: ['accounts:write'] },
       summary: 'Free a user of its identity at an identity provider, and end its sessions and links',
       body: { name: 'Unbind', fields: {}, isOptional: true },
-      replies: { 200: 'User' },
+      replies: { 200: USER },
       handle: (request) => unbind(services, request),
     },
     {

@@ -1,7 +1,8 @@
-/** A gateway with the admin API for tests, on either store, and a client of the API. */
+/** A gateway with the admin API for tests, on either store, and a client that checks every reply of it. */
 import type { Test } from 'tap'
 import { createAdminToken, SCOPES } from '../../../src/accounts/admin-tokens.js'
 import { isObject, type JsonObject } from '../../../src/base/json.js'
+import { PROBLEM } from '../../../src/control/admin/openapi.js'
 import { adminRoutes } from '../../../src/control/admin/routes.js'
 import type { AdminServices } from '../../../src/control/admin/services.js'
 import { openStore } from '../../../src/store/open-store.js'
@@ -9,6 +10,7 @@ import type { Store } from '../../../src/store/store.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
 import { isToday } from '../../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
+import { assertReply, routeOf } from '../check-reply.js'
 
 /** A reply. */
 export interface Reply {
@@ -38,6 +40,18 @@ export interface AdminStage {
 
 /** The routes, to read what they are made of; their handlers have no store. */
 export const ROUTES = adminRoutes({ snapshot: () => ({ config: { plans: {} } }) } as unknown as AdminServices)
+
+/** Throws if a reply of the admin API is none that its route declares. `value`: its JSON; null without. */
+export function assertDeclared(method: string, path: string, { status, headers }: Response, value: unknown) {
+  const what = `${status} of ${method} ${path}`
+  const isProblem = headers.get('content-type') === 'application/problem+json'
+  if (isProblem && value !== null) assertReply(what, PROBLEM.schema(), value)
+  const route = status >= 200 && status < 300 ? routeOf(ROUTES, method, path) : undefined
+  if (route === undefined) return
+  const form = route.replies[status]
+  if (form === undefined) throw new Error(`${what} is not declared`)
+  if (form !== null && value !== null) assertReply(what, form.schema(), value)
+}
 
 /** Starts it. */
 export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promise<AdminStage> {
@@ -71,6 +85,7 @@ export async function startAdmin(t: Test, settings: GatewaySettings = {}): Promi
     const value: unknown = /json/.test(response.headers.get('content-type') ?? '')
       ? JSON.parse(text === '' ? 'null' : text)
       : null
+    assertDeclared(method, path, response, value)
     return {
       status: response.status,
       headers: response.headers,

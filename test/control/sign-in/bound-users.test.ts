@@ -13,7 +13,7 @@ import { Sessions } from '../../../src/control/sign-in/sessions.js'
 import { linkFor, PASSWORD, type Answer, type Browser } from '../../dashboard/fixtures/stage.js'
 import { command as users } from '../../../src/cli/users.js'
 import { GATEWAY, runOn } from '../../cli/session.js'
-import { onBothStores } from '../admin/admin-stage.js'
+import { assertDeclared, onBothStores } from '../admin/admin-stage.js'
 import { startProvider, type Person } from './identity-provider.js'
 import { beforeNext } from '../../dashboard/fixtures/before-next.js'
 import { scene, type Scene } from './oidc-stage.js'
@@ -211,10 +211,13 @@ onBothStores(t, 'a token of the whole gateway frees a user, too', async (t, sett
     return (await createAdminToken(store, wish)).secret
   }
   const ask = async (token: string, email: string, headers = {}) => {
-    const path = `${origin}/admin/v1/users/${encodeURIComponent(email)}/unbind`
+    const path = `/users/${encodeURIComponent(email)}/unbind`
     const authorization = `Bearer ${token}`
-    const reply = await fetch(path, { method: 'POST', headers: { authorization, ...headers } })
-    return { status: reply.status, text: await reply.text() }
+    const own = { authorization, ...headers }
+    const reply = await fetch(`${origin}/admin/v1${path}`, { method: 'POST', headers: own })
+    const text = await reply.text()
+    assertDeclared('POST', path, reply, JSON.parse(text))
+    return { status: reply.status, text }
   }
   const own = await tokenOf(account.id)
   const [there, missing] = [await ask(own, 'ada@example.com'), await ask(own, 'missing@example.com')]

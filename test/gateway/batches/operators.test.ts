@@ -13,6 +13,7 @@ import { command } from '../../../src/cli/batches.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
 import { batchesReply, batchReply } from '../../../src/control/dashboard/schema/schema.js'
 import { openStore } from '../../../src/store/open-store.js'
+import { assertDeclared } from '../../control/admin/admin-stage.js'
 import { Browser } from '../../dashboard/fixtures/stage.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { batchOf, ended, openBatchStage, PLACES, textOf } from './batch-stage.js'
@@ -84,6 +85,7 @@ for (const place of PLACES) {
         ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
       })
       const json: unknown = await reply.json()
+      assertDeclared(body === undefined ? 'GET' : 'POST', path, reply, json)
       return { status: reply.status, json: isObject(json) ? json : {} }
     }
 
