@@ -5,7 +5,7 @@
 import { NO_OUTPUT } from '../formats/chat/output-size.js'
 import { outputTokens } from '../ledger/estimate-tokens.js'
 import { hasFinalCounts, type AttemptResult } from './attempts/attempt-result.js'
-import type { RequestContext } from './client-exchange.js'
+import type { RequestContext } from './request-context.js'
 
 /** The key that a request is charged to. */
 interface Payer {

@@ -1,7 +1,7 @@
 /**
- * The life of a request, from top to bottom: read `serve` first, then `serveEndpoint`. Each phase takes its
- * inputs and returns a value. `Results` collects these values; the ledger entry, the metrics and the log line
- * are made from them.
+ * The life of a request, from top to bottom: read `serve` first, then `serveEndpoint`. Each phase returns a
+ * value, which fills a slot of the exchange (`served-request.ts`); the ledger entry, the metrics and the log
+ * line are made from the slots.
  */
 import type { Identity } from '../accounts/account.js'
 import { assertModelAllowed } from '../accounts/allowed-models.js'
@@ -34,16 +34,17 @@ import { guardCall } from './objects/check-translated-request.js'
 import { objectListener } from './objects/made-by-replies.js'
 import { withoutOperatorObjects } from './objects/operator-objects.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
-import { Results } from './phases/phase-results.js'
-import { admit, assertRecordable, type Admitted } from './phases/admit.js'
-import { authenticate, type Authenticated } from './phases/authenticate.js'
+import { admit, assertRecordable } from './phases/admit.js'
+import type { Admitted, Authenticated, Identified, Delivery } from './phases/phase-results.js'
+import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses/stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
-import { identify, type Identified } from './phases/identify.js'
-import { Intake, receive, type Call } from './phases/receive.js'
+import { identify } from './phases/identify.js'
+import { receive } from './phases/receive.js'
+import { Intake, type Call } from './phases/call.js'
 import { calledForOf, judge } from './phases/judge.js'
 import { permitTools } from './phases/permit-tools.js'
-import { relay, sendObject, sent, type Delivery } from './phases/relay.js'
+import { relay, sendObject, sent } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
 import { send, termsOf, type Outbound } from './phases/send.js'
@@ -82,16 +83,15 @@ export interface Services extends ReportingServices {
 
 /** Serves one request to its end. Never rejects. */
 export async function serve(x: Exchange, services: Services): Promise<void> {
-  const results = new Results()
-  const settlement = new Settlement(x, results, services)
+  const settlement = new Settlement(x, services)
   try {
     if (isPreflight(x.req, x.generation.snapshot.config.server.cors.origins)) {
       answerPreflight(x.req, x.res, ['x-request-id', x.id])
       return
     }
     const identified = identify(x)
-    results.identified = identified
-    results.program = programOf(headerOf(x.req, 'user-agent'))
+    x.identified = identified
+    x.program = programOf(headerOf(x.req, 'user-agent'))
     if (identified.refusal !== null) throw identified.refusal
     services.overload.assertOpen()
     // Phases that may finish at once are awaited only if they return a promise: an `await` costs a turn of
@@ -99,26 +99,26 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     const authenticating = authenticate(x, services.authenticator)
     const authenticated = authenticating instanceof Promise ? await authenticating : authenticating
     services.overload.assertServed(x.batch !== null ? LOW_PRIORITY : authenticated.identity.labels)
-    results.authenticated = authenticated
+    x.authenticated = authenticated
     x.cancellation.check()
     const { resolved } = identified
     if (identified.operation === 'socket') {
       await openSocket(x, authenticated.identity, services)
     } else if (resolved === null) {
-      const native = hasValues(x) ? await withValues(x, authenticated, results, services) : authenticated
-      await serveNative(x, { authenticated: native, results, ending: settlement.ending }, services)
+      const native = hasValues(x) ? await withValues(x, authenticated, services) : authenticated
+      await serveNative(x, { authenticated: native, ending: settlement.ending }, services)
     } else {
       const { identity } = authenticated
       await serveEndpoint(x, { identity, identified, resolved, settlement }, services)
     }
   } catch (thrown) {
-    await replyWithError(x, withSuggestion(toGatewayError(thrown), x, results), settlement)
+    await replyWithError(x, withSuggestion(toGatewayError(thrown), x), settlement)
   } finally {
-    const drained = results.sent?.drained ?? null
+    const drained = x.attempts?.drained ?? null
     if (drained !== null) await drained
     const recorded = settlement.ending()
     if (recorded !== null) await recorded
-    results.intake?.held.end()
+    x.intake?.held.end()
     settlement.report()
     services.ended(x)
   }
@@ -148,11 +148,10 @@ function hasValues(x: Exchange): boolean {
 async function withValues(
   x: Exchange,
   authenticated: Authenticated,
-  results: Results,
   { values }: Services,
 ): Promise<Authenticated> {
   const { identity } = authenticated
-  return { ...authenticated, identity: await values.read(x, { identity, body: {}, results }) }
+  return { ...authenticated, identity: await values.read(x, { identity, body: {} }) }
 }
 
 /** An authenticated request to one of the gateway's endpoints. */
@@ -160,7 +159,6 @@ interface AuthenticatedRequest {
   readonly identity: Identity
   readonly identified: Identified
   readonly resolved: ResolvedEndpoint
-  /** Has the results of the phases. */
   readonly settlement: Settlement
 }
 
@@ -170,63 +168,62 @@ async function serveEndpoint(
   { identity: authenticated, identified, resolved, settlement }: AuthenticatedRequest,
   services: Services,
 ): Promise<void> {
-  const { results } = settlement
   const { responses } = services
   const dialect = identified.dialect ?? resolved.dialect
   const own = { ...resolved, dialect }
   const { batches } = services
-  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, results, responses, batches })
+  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, responses, batches })
   if (delivering !== null) {
-    results.delivery = await delivering
+    x.delivered = await delivering
     return
   }
   const held = services.bodies.open(authenticated.accountId)
   const { objects } = services
   const intake = new Intake(held)
-  results.intake = intake
+  x.intake = intake
   const received = await receive(x, resolved, intake)
-  results.call = received
+  x.received = received
   const reading = hasDimensions(x)
-    ? services.values.read(x, { identity: authenticated, body: received.body, results })
+    ? services.values.read(x, { identity: authenticated, body: received.body })
     : authenticated
   const identity = reading instanceof Promise ? await reading : reading
   // The stored conversation that the request continues.
   const resuming = responses.resume(received, identity, held, x.turn?.kept)
   const call = resuming instanceof Promise ? await resuming : resuming
-  results.call = call
+  x.received = call
   const isKeptOnly = x.turn?.generates === false
-  const recording = isKeptOnly ? null : beginRecording(x, { identity, call, results }, services)
+  const recording = isKeptOnly ? null : beginRecording(x, { identity, call }, services)
   if (recording !== null) await recording
   const { plugins } = x.generation
   const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
   const chosen = choose(call, identity, x.generation, calledFor)
   const allowed = withoutOperatorObjects(chosen, call, x.generation)
   const permitted = permitTools(allowed, call, { identity, generation: x.generation })
-  results.route = permitted
+  x.routed = permitted
   const { accountId } = identity
   const guarding = guardCall(call, permitted, { accountId, objects })
   const route = guarding instanceof Promise ? await guarding : guarding
-  results.route = route
-  if (isKeptOnly) return keepOnly(x, call, results)
+  x.routed = route
+  if (isKeptOnly) return keepOnly(x, call)
   assertRecordable(services.ledgerWriter)
   const { clientRequestId } = identified
   const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
   const { metrics, log } = services
   if (resolved.endpoint.operation === 'count') {
-    const judging = judge(x, route, { call, identity, results, metrics, log, held })
+    const judging = judge(x, route, { call, identity, metrics, log, held })
     const counted = judging === null ? routed : { ...routed, call: await judging }
     return countTokens(counted, settlement, services)
   }
   const admitting = admit(routed, services)
   const admission = admitting instanceof Promise ? await admitting : admitting
-  results.admission = admission
+  x.admitted = admission
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   services.values.admitted(identity)
   x.cancellation.check()
-  const judging = judge(x, route, { call: admission.call, identity, results, metrics, log, held })
+  const judging = judge(x, route, { call: admission.call, identity, metrics, log, held })
   const judged = judging === null ? admission.call : await judging
-  if (judging !== null) results.call = judged
+  if (judging !== null) x.received = judged
   const admitted = {
     identity,
     identified,
@@ -242,33 +239,29 @@ async function serveEndpoint(
   // here.
   const recorded = reply.kind === 'whole' ? settlement.ending() : null
   if (recorded !== null) await recorded
-  const headers = replyHeaders(x, results, reply.kind)
+  const headers = replyHeaders(x, reply.kind)
   const { timeouts } = services
-  results.delivery = relay(x, reply, { clientCodec: call.clientCodec, headers, timeouts })
-  if (results.delivery.closed !== null) await results.delivery.closed
+  x.delivered = relay(x, reply, { clientCodec: call.clientCodec, headers, timeouts })
+  if (x.delivered.closed !== null) await x.delivered.closed
 }
 
 /** Begins to record the request; null if the configuration records none. */
 function beginRecording(
   x: Exchange,
-  {
-    identity,
-    call,
-    results,
-  }: { readonly identity: Identity; readonly call: Call; readonly results: Results },
+  { identity, call }: { readonly identity: Identity; readonly call: Call },
   services: Services,
 ): Promise<void> | null {
   const { record } = x.generation.snapshot.config
   if (record === null || !isRecordable(call.endpoint.operation)) return null
   return Promise.resolve(services.recording()).then((recording) => {
-    results.recorder = recording.begin(x, identity, call, record, results)
+    x.recorder = recording.begin(x, identity, call, record)
   })
 }
 
 /** Answers a turn without an upstream. */
-async function keepOnly(x: Exchange, call: Call, results: Results): Promise<void> {
+async function keepOnly(x: Exchange, call: Call): Promise<void> {
   const { answerKept } = await import('./responses-socket/keep-only.js')
-  results.delivery = await answerKept(x, call, results)
+  x.delivered = await answerKept(x, call)
 }
 
 /** An admitted request with the values of the earlier phases. */
@@ -312,13 +305,12 @@ function sendAdmitted(
   services: Services,
 ): Promise<StartedReply> {
   const { identity, identified, admission, route, held, settlement, mark } = admitted
-  const { results } = settlement
   const { generation } = x
   const { reservation } = admission
   const made = objectListener(call, identity, services.objects)
   const sent = new SendResult()
-  sent.listeners = listenersOf(made, results.recorder, services.tracing?.listener(x) ?? null)
-  results.sent = sent
+  sent.listeners = listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null)
+  x.attempts = sent
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
     exchange: x,
@@ -338,7 +330,7 @@ function sendAdmitted(
   if (shadow === null) return reply
   const listeners = listenersOf(made)
   const original = { id: x.id, generation, identity, identified, call: unguarded(admitted.call), listeners }
-  results.shadow = services.shadows.copy(original, { shadow, held, sent, reply })
+  x.copied = services.shadows.copy(original, { shadow, held, sent, reply })
   return reply
 }
 
@@ -359,16 +351,15 @@ function unguarded(call: Call): Call {
 /** What replies without an upstream are made with. */
 interface ServedHere extends Pick<Services, 'responses' | 'batches'> {
   readonly identity: Identity
-  readonly results: Results
 }
 
 /** Serves files and batches, whose endpoints may name an object. */
 async function serveObjects(
   x: Exchange,
   resolved: ResolvedEndpoint,
-  { identity, results, batches }: ServedHere,
+  { identity, batches }: ServedHere,
 ): Promise<Delivery> {
-  return (await batches()).serve(x, resolved, { identity, results })
+  return (await batches()).serve(x, resolved, { identity })
 }
 
 /** Replies to model lists, stored responses, files and batches; null if the endpoint needs an upstream. */
@@ -395,10 +386,9 @@ function replyWithoutUpstream(
 /** The error with the most similar model that the key may use, if the model is unknown. */
 function withSuggestion(
   error: GatewayError,
-  { generation }: Exchange,
-  { identified, authenticated, call }: Results,
+  { generation, identified, authenticated, received }: Exchange,
 ): GatewayError {
-  const model = call?.request.model ?? identified?.resolved?.endpoint.model
+  const model = received?.request.model ?? identified?.resolved?.endpoint.model
   if (error.kind !== 'unknown_model' || authenticated === null || model === undefined) return error
   const similar = generation.models.similar(model, authenticated.identity.models)
   if (similar === null) return error
@@ -410,17 +400,17 @@ function withSuggestion(
 async function replyWithError(
   x: Exchange,
   error: GatewayError,
-  { results, ending }: Settlement,
+  { ending }: Settlement,
 ): Promise<void> {
-  results.error = error
-  results.failure = unexpectedFailureOf(error)
+  x.error = error
+  x.failure = unexpectedFailureOf(error)
   // If the upstream's reply is still being read for its usage, the entry is written when that ends.
-  const drained = results.sent?.drained ?? null
+  const drained = x.attempts?.drained ?? null
   if (drained === null) await ending()
-  const { dialect = null, resolved = null } = results.identified ?? {}
+  const { dialect = null, resolved = null } = x.identified ?? {}
   const format = errorCodecOf(resolved?.wire ?? null, dialect)
-  const sentBytes = sendErrorReply(x, error, { format, headers: errorHeaders(x, results) })
-  results.delivery ??= sent(sentBytes)
+  const sentBytes = sendErrorReply(x, error, { format, headers: errorHeaders(x) })
+  x.delivered ??= sent(sentBytes)
 }
 
 /** Replies with the models that the key may use, in the format of the client. */

@@ -4,7 +4,7 @@ import type { Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import type { Candidate } from '../phases/choose-route.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 
 /** Why an attempt was made. */
@@ -116,7 +116,7 @@ export const NO_LISTENERS: readonly ReplyListener[] = []
 /** The result of sending a request. Filled in by the candidate loop and its attempts. */
 export class SendResult {
   /** In the order in which they began. */
-  readonly attempts: AttemptResult[] = []
+  readonly list: AttemptResult[] = []
   /** The upstream of a hedge that the hedge budget, or a limit of the client, did not allow. */
   hedgeDenied: string | null = null
   /** The fields that were left out, or would be, for the last prepared upstream. */
@@ -141,7 +141,7 @@ export class SendResult {
 
   /** The attempt whose reply the client gets, else the last one; null if there is none. */
   get final(): AttemptResult | null {
-    return this.winner ?? this.attempts.at(-1) ?? null
+    return this.winner ?? this.list.at(-1) ?? null
   }
 
   /** The fields that were left out for the final attempt. */
@@ -151,7 +151,7 @@ export class SendResult {
 
   /** An attempt begins; after `won` it continues the reply of the winner. */
   began(result: AttemptResult): void {
-    this.attempts.push(result)
+    this.list.push(result)
     if (this.winner !== null) this.winner = result
   }
 
@@ -176,10 +176,10 @@ function together(one: Promise<void> | null, other: Promise<void>): Promise<void
 }
 
 /** `upstream:outcome` for each attempt, with `, ` between; `ended` is the outcome of the final one. */
-export function attemptList({ attempts, final }: SendResult, ended: Outcome): string {
+export function attemptList(attempts: SendResult, ended: Outcome): string {
   let list = ''
-  for (const attempt of attempts) {
-    const outcome = attempt === final ? ended : (attempt.outcome ?? 'ok')
+  for (const attempt of attempts.list) {
+    const outcome = attempt === attempts.final ? ended : (attempt.outcome ?? 'ok')
     const { name } = attempt.candidate.target.upstream.config
     list += `${list === '' ? '' : ', '}${name}:${outcome}`
   }

@@ -8,7 +8,7 @@ import { withDefaults, type ChatRequest, type RequestDefaults } from '../../form
 import type { UpstreamCodec } from '../../formats/dialect.js'
 import { LossList } from '../../formats/losses.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 
 /** The upstream, its model, and the defaults of the target. */
 interface DefaultsFor {

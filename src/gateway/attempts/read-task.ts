@@ -15,7 +15,7 @@ import { parsedSteps } from '../../formats/wire/json/parse-scanned.js'
 import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import type { Steps } from '../../base/steps.js'
 import type { Target } from '../generation.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { joinedSteps } from '../streams/join-chunks.js'
 import { judgedTexts, textsOfReply } from './judge-task.js'
 

@@ -10,7 +10,7 @@ import type { ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import type { Steps } from '../../base/steps.js'
 import { inputTokens, promptSizeOf } from '../../ledger/estimate-tokens.js'
 import type { Generation, Target } from '../generation.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { joinedSteps } from '../streams/join-chunks.js'
 
 /** A reply with vectors, encoded for the client. */

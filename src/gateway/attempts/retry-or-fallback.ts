@@ -5,7 +5,7 @@
  */
 import type { RetryConfig } from '../../config/config.js'
 import { isProviderFailure, type WireError } from '../../errors.js'
-import type { RequestContext } from '../client-exchange.js'
+import type { RequestContext } from '../request-context.js'
 import type { Candidate, Handling } from '../phases/choose-route.js'
 import type { Clock } from '../../base/rolling-sums.js'
 import type { AttemptResult } from './attempt-result.js'

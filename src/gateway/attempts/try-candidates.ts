@@ -135,7 +135,7 @@ export class Candidates implements AttemptLoop {
   /** Whether the limits of the request allow one more attempt, for which its reservation is raised. */
   private isCovered(turn: CandidateTurn): boolean | Promise<boolean> {
     const { reservation, sent } = this.sending
-    return reservation?.cover(turn.candidate, sent.attempts) ?? true
+    return reservation?.cover(turn.candidate, sent.list) ?? true
   }
 
   /** Ends the turn before anything is sent. */

@@ -12,7 +12,7 @@ import type { BATCH_STATES } from '../../observe/metrics/batch-metrics.js'
 import type { CacheStore } from '../../policy/cache-in-store.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
-import type { Delivery } from '../phases/relay.js'
+import type { Delivery } from '../phases/phase-results.js'
 import {
   BatchRecords,
   cancellation,

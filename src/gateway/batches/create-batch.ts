@@ -17,7 +17,6 @@ import type { Exchange } from '../client-exchange.js'
 import { dimensionsText } from '../dimensions/dimensions-text.js'
 import type { RequestValues } from '../dimensions/request-values.js'
 import { choose, type Candidate } from '../phases/choose-route.js'
-import type { Results } from '../phases/phase-results.js'
 import { callIn } from '../phases/receive.js'
 import {
   linesOf,
@@ -58,7 +57,6 @@ const MAX_PARTS = 100
 /** The client that makes a batch. */
 export interface Creator {
   readonly identity: Identity
-  readonly results: Results
 }
 
 /** A creator with the form of its request. */
@@ -71,7 +69,7 @@ interface BatchCreator extends Creator {
 /** Makes a batch of the account. Rejects with `GatewayError`; then nothing is left of it. */
 export async function createBatch(
   x: Exchange,
-  { identity, results, form, model }: BatchCreator,
+  { identity, form, model }: BatchCreator,
   services: CreateServices,
 ): Promise<Batch> {
   const { files, records } = services
@@ -80,7 +78,7 @@ export async function createBatch(
   if ((await records.open(accountId)).length >= maxOpenPerAccount) throw tooManyOpen(maxOpenPerAccount)
   const asked = await form.ask(x, { identity, files, model })
   try {
-    return await createAsked(x, { identity, results, form, asked }, services)
+    return await createAsked(x, { identity, form, asked }, services)
   } finally {
     if (asked.inputFileId === '') await files.remove(asked.input)
   }
@@ -90,7 +88,6 @@ async function createAsked(
   x: Exchange,
   {
     identity: authenticated,
-    results,
     form,
     asked,
   }: Creator & { readonly form: ClientForm; readonly asked: AskedBatch },
@@ -102,7 +99,7 @@ async function createAsked(
   const identity =
     dimensions.length === 0
       ? authenticated
-      : await values.read(x, { identity: authenticated, body, results, hasLines: true })
+      : await values.read(x, { identity: authenticated, body, hasLines: true })
   const id = newId(form.idPrefix)
   const headers = headersOf(x, asked.resolved.dialect)
   const planned = await planLines(x, { id, asked, identity, headers }, services)

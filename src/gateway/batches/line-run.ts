@@ -19,7 +19,7 @@ import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
 import { maxUsage } from '../charges/estimate-max-cost.js'
 import { entryOf } from '../charges/ledger-entry.js'
 import { amountOf } from '../charges/reservation.js'
-import { Cancellation, type RequestContext } from '../client-exchange.js'
+import { ServedRequest } from '../served-request.js'
 import type { RequestValues } from '../dimensions/request-values.js'
 import type { Generation } from '../generation.js'
 import { guardCall } from '../objects/check-translated-request.js'
@@ -28,8 +28,8 @@ import { withoutOperatorObjects } from '../objects/operator-objects.js'
 import { choose, ONE_ATTEMPT, type Candidate, type Route } from '../phases/choose-route.js'
 import { judge } from '../phases/judge.js'
 import { permitTools } from '../phases/permit-tools.js'
-import { Results } from '../phases/phase-results.js'
-import { callIn, type Call } from '../phases/receive.js'
+import { callIn } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { sent } from '../phases/relay.js'
 import { toGatewayError } from '../phases/send-error.js'
 import { NO_TERMS, send, type SendServices } from '../phases/send.js'
@@ -92,23 +92,16 @@ interface Checked {
 }
 
 /** One line, once. */
-export class LineRun implements RequestContext {
-  readonly id: string
-  readonly generation: Generation
-  readonly cancellation = new Cancellation()
-  readonly startedMs = performance.now()
-  readonly trace = null
-  readonly isInBatch = true
+export class LineRun extends ServedRequest {
   /** `prepare` has failed because the cost or the length is not known, which refuses the whole batch. */
   isUnpriced = false
   private readonly scope: LineScope
   private readonly body: Buffer
-  private readonly results = new Results()
   private readonly held: HeldMemory
 
   constructor(scope: LineScope, { id, body }: { readonly id: string; readonly body: Buffer }) {
-    this.id = id
-    this.generation = scope.generation
+    super(id, scope.generation)
+    this.isInBatch = true
     this.scope = scope
     this.body = body
     this.held = scope.services.bodies.open(scope.identity.accountId)
@@ -154,19 +147,19 @@ export class LineRun implements RequestContext {
   /** The reply to the client, and what it cost, of a vendor's result. Never rejects. */
   async finish(result: LineReply): Promise<{ readonly reply: LineReply; readonly used: LineUse }> {
     const reply = await this.replyOf(result)
-    const { usage, source, costNanoUsd: nanoUsd } = entryOf(this, this.results, performance.now())
+    const { usage, source, costNanoUsd: nanoUsd } = entryOf(this, performance.now())
     return { reply, used: { usage, source, nanoUsd } }
   }
 
   private async replyOf(result: LineReply): Promise<LineReply> {
-    const { results, scope, held } = this
+    const { scope, held } = this
     const { identity, services, states, resolved } = scope
     try {
       const { call, route, candidate } = await this.check(await this.read(), identity)
-      results.call = call
+      this.received = call
       const replayed = withReply(candidate, result)
       const progress = new SendResult()
-      results.sent = progress
+      this.attempts = progress
       const reply = await send(
         {
           ...{ exchange: this, identity, call, held, states, reservation: null, sent: progress, mark: null },
@@ -177,13 +170,13 @@ export class LineRun implements RequestContext {
         () => null,
         services,
       )
-      results.route = { candidates: [replayed], tookMs: route.tookMs }
+      this.routed = { candidates: [replayed], tookMs: route.tookMs }
       if (reply.kind !== 'whole') throw new GatewayError('bug', 'the reply to a line is a stream')
-      results.delivery = sent(reply.bytes)
+      this.delivered = sent(reply.bytes)
       return { status: 200, body: reply.body.toString() }
     } catch (thrown) {
       const error = toGatewayError(thrown)
-      results.error = error
+      this.error = error
       const codec = errorCodecOf(resolved.wire, resolved.dialect)
       return codec.encodeError(withoutSecrets(error.wire), this.id)
     } finally {
@@ -192,25 +185,25 @@ export class LineRun implements RequestContext {
   }
 
   private async read(): Promise<Call> {
-    const { results, held, body, scope } = this
+    const { held, body, scope } = this
     const { resolved, headers } = scope
     const { dialect, endpoint } = resolved
     held.take(body.length)
-    results.identified = {
+    this.identified = {
       ...{ resolved, dialect, operation: endpoint.operation, format: 'batches', refusal: null },
       clientRequestId: null,
     }
     const call = await callIn(body, resolved, headers)
-    results.call = call
+    this.received = call
     return call
   }
 
   private async check(call: Call, identity: Identity): Promise<Checked> {
-    const { results, held, scope, generation } = this
+    const { held, scope, generation } = this
     const { upstream, services } = scope
     const { accountId } = identity
     const { metrics, log, objects } = services
-    results.authenticated = { identity, tookMs: 0 }
+    this.authenticated = { identity, tookMs: 0 }
     const chosen = withoutOperatorObjects(choose(call, identity, generation), call, generation)
     const permitted = permitTools(chosen, call, { identity, generation })
     const route = await guardCall(call, permitted, { accountId, objects })
@@ -219,8 +212,8 @@ export class LineRun implements RequestContext {
       const message = `The upstream "${upstream}", which runs the batch, cannot run this request`
       throw new GatewayError('untranslatable', message)
     }
-    results.route = route
-    const judging = judge(this, route, { call, identity, results, metrics, log, held })
+    this.routed = route
+    const judging = judge(this, route, { call, identity, metrics, log, held })
     const judged = judging === null ? call : await judging
     return { call: judged, route, candidate: wholeReplies(found) }
   }

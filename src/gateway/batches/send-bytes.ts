@@ -1,7 +1,8 @@
 /** Sends the bytes of files of the gateway to a client. */
 import { beginReply, isClosed } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
-import { sent, type Delivery } from '../phases/relay.js'
+import { sent } from '../phases/relay.js'
+import type { Delivery } from '../phases/phase-results.js'
 
 /** A reply that is sent while it is read. */
 interface LongReply {

@@ -10,8 +10,7 @@ import { NO_TASKS } from '../../formats/chat/operations.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { taskFormat } from '../../formats/index.js'
 import { pricedTask } from '../../formats/billed-request.js'
-import type { ReplyResult } from '../../formats/translated-stream.js'
-import { TRUNCATED } from '../../formats/translated-stream.js'
+import { type ReplyResult, TRUNCATED } from '../../formats/translated-stream.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
 import type { Seed } from '../../formats/dialect.js'
 import { observedFormat } from '../../formats/observed-format.js'
@@ -43,8 +42,7 @@ import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Candidate, Route } from '../phases/choose-route.js'
 import { modelAt } from '../routing/router.js'
-import type { Results } from '../phases/phase-results.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { withinTime } from '../reasoning/escrow.js'
 import { termsOf, withKeptReply } from '../phases/send.js'
 import { toGatewayError } from '../phases/send-error.js'
@@ -129,7 +127,7 @@ export class Caching {
   async serve(request: CachedRequest): Promise<StartedReply> {
     const { x, call, cache, settlement } = request
     const use = new CacheUse()
-    settlement.results.cached = use
+    x.cached = use
     const terms = cacheTermsOf(headerOf(x.req, 'cache-control'))
     const { operation } = call.endpoint
     const cacheable = { request: call.request, operation, hasHistory: call.history !== undefined }
@@ -225,22 +223,21 @@ export class Caching {
     if (leader !== null) leader.onCancel = forget
     const reply = await keyed.send({ ...call, clientCodec, capture })
     log = reply.kind === 'stream' ? reply.stream.log : capture.log
-    await leader?.begun(reply, log, keyed.settlement.results)
+    await leader?.begun(reply, log)
     return reply
   }
 
   /** Stores a complete reply that may be stored; `error` is the failure of a reply that is not complete. */
   private keep(keyed: KeyedRequest, log: ReplyLog | null): Kept {
-    const { x, cache, key, owner, settlement } = keyed
-    const { results } = settlement
-    const { attempt, replyResult } = results
+    const { x, cache, key, owner } = keyed
+    const { attempt, replyResult } = x
     if (replyResult?.outcome !== 'complete' || log?.outcome === 'open') {
-      const reason = results.error?.wire ?? x.cancellation.reason?.wire
+      const reason = x.error?.wire ?? x.cancellation.reason?.wire
       return { error: reason ?? replyResult?.error ?? TRUNCATED, stored: null }
     }
     if (attempt === null || log === null || replyResult.wasCut === true) return NOT_KEPT
     // A guardrail that failed has not judged the reply.
-    if (results.guard?.hasError === true) return NOT_KEPT
+    if (x.guard?.hasError === true) return NOT_KEPT
     const text = storedText(log, sourceOf(attempt.candidate), cache)
     if (text === null) return NOT_KEPT
     const nowMs = Date.now()
@@ -271,7 +268,7 @@ export class Caching {
     use.result = 'hit'
     use.ageSeconds = 0
     this.count(keyed, 'shared')
-    settlement.results.sent = new SendResult()
+    x.attempts = new SendResult()
     const leave = shared.join()
     const { timeoutMs } = termsOf(x.req, keyed.identity.accountId)
     const timer = Number.isFinite(timeoutMs)
@@ -316,7 +313,7 @@ class Leader {
   }
 
   /** The reply has begun. Rejects with `client_gone`, after the reply has ended, if the client has left. */
-  async begun(reply: StartedReply, log: ReplyLog | null, results: Results): Promise<void> {
+  async begun(reply: StartedReply, log: ReplyLog | null): Promise<void> {
     const { x, shared } = this
     if (log === null) {
       shared.end(TRUNCATED)
@@ -330,7 +327,7 @@ class Leader {
       stream.once('failed', failed).once('close', failed)
       this.drain = () => {
         stream.drain()
-        results.sent?.drain(ended.then(() => this.leave()))
+        x.attempts?.drain(ended.then(() => this.leave()))
       }
     }
     if (!this.hasLeft) return
@@ -414,9 +411,9 @@ function sourceOf({ target, model }: Candidate): ReplySource {
   return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect, emulated }
 }
 
-function clientOf({ x, call, settlement }: KeyedRequest, stored: StoredReply): ReplayClient {
-  const sent = settlement.results.sent ?? new SendResult()
-  settlement.results.sent = sent
+function clientOf({ x, call }: KeyedRequest, stored: StoredReply): ReplayClient {
+  const sent = x.attempts ?? new SendResult()
+  x.attempts = sent
   const { clientCodec, request } = withKeptReply(call, (written) => sent.delayEndUntil(written))
   const seed: Seed = {
     id: clientCodec.envelope.idPrefix + x.id,
@@ -517,13 +514,12 @@ const NO_REPLY = { events: [], vectors: null, task: null }
 /** The stream to the client of a replay. */
 function replayOf(keyed: KeyedRequest, translation: ReplayedStream): ReplyTransform {
   const { x, call, settlement, use } = keyed
-  const { results } = settlement
   const form = call.endpoint.array === true ? new ArrayForm() : EVENT_STREAM
   const owner = {
     ending: settlement.ending,
-    threw: (cause: unknown) => void (results.failure = cause),
+    threw: (cause: unknown) => void (x.failure = cause),
     translated: (ms: number) => {
-      if (results.sent !== null) results.sent.translateMs += ms
+      if (x.attempts !== null) x.attempts.translateMs += ms
     },
   }
   const stream = new ReplyTransform(translation, owner, form)

@@ -22,8 +22,8 @@ import { completedUsage } from '../../ledger/task-units.js'
 import type { UsageSource } from '../../ledger/entry.js'
 import type { PricesInForce } from '../../ledger/price-schedule.js'
 import { hasFinalCounts, type AttemptResult } from '../attempts/attempt-result.js'
-import type { RequestContext } from '../client-exchange.js'
-import type { Call } from '../phases/receive.js'
+import type { RequestContext } from '../request-context.js'
+import type { Call } from '../phases/call.js'
 import { estimateCandidateCost } from './estimate-candidate-cost.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
 
@@ -144,7 +144,7 @@ function usageBefore(attempt: AttemptResult, billed: BilledRequest): Used {
 function used(
   attempt: AttemptResult,
   { usage, source }: Pick<Used, 'usage' | 'source'>,
-  { x: { generation, startedMs, isInBatch = false }, call }: BilledRequest,
+  { x: { generation, startedMs, isInBatch }, call }: BilledRequest,
 ): Used {
   const { candidate, replyResult } = attempt
   const { name } = candidate.target.upstream.config
@@ -187,7 +187,7 @@ function assumed(attempt: AttemptResult, reported: Usage, { x, call }: BilledReq
   const { candidate, replyResult, earlierUsage } = attempt
   const { generation } = x
   const served = replyResult ?? undefined
-  const { isInBatch = false } = x
+  const { isInBatch } = x
   const base = { withUnknown: true, isInBatch }
   const options = served === undefined ? base : { ...base, served }
   const estimate = estimateCandidateCost(generation, attempt.call ?? call, candidate, options)

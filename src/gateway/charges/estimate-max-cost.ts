@@ -30,7 +30,7 @@ import {
 } from '../../ledger/price.js'
 import { unitsOf } from '../../ledger/task-units.js'
 import { dollars, inUnits } from '../../limits/limit-refusal.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import type { BudgetPrice } from './budget-price.js'
 import { possibleAt, type RequestKinds } from './token-kinds.js'
 import { ALL_SEEN, type ToolModel, type UnknownUse } from './unknown-use.js'

@@ -15,9 +15,8 @@ import { costNanoUsd, sumOfKnown, tierPrice } from '../../ledger/price.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import { attemptList, type AttemptResult } from '../attempts/attempt-result.js'
-import type { RequestContext } from '../client-exchange.js'
+import type { ServedRequest } from '../served-request.js'
 import { dimensionsText } from '../dimensions/dimensions-text.js'
-import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { NOTHING_USED, usageOfAttempt, type Used } from './attempt-usage.js'
 
@@ -28,9 +27,9 @@ const MAX_MESSAGE = 500
 export const MAX_QUOTING_MESSAGE = 200
 
 /** The outcome of an exchange so far. */
-export function outcomeOf(x: RequestContext, { error, replyResult }: Results): Outcome {
+export function outcomeOf({ error, cancellation, replyResult }: ServedRequest): Outcome {
   if (error !== null) return error.kind
-  if (x.cancellation.reason !== null) return x.cancellation.reason.kind
+  if (cancellation.reason !== null) return cancellation.reason.kind
   if (replyResult?.blocked !== undefined) return 'guardrail_blocked'
   return replyResult?.error?.kind ?? 'ok'
 }
@@ -47,9 +46,9 @@ interface ElapsedTime {
  * The gateway's own share of an exchange's time, in ms: without the waits for the client's body, the
  * upstream, and a client that reads the reply.
  */
-export function overheadMs(x: RequestContext, results: Results, { nowMs, relayMs }: ElapsedTime): number {
-  const { intake, sent, guard } = results
-  const { connectMs, firstByteMs, replyMs } = waitsOf(results)
+export function overheadMs(x: ServedRequest, { nowMs, relayMs }: ElapsedTime): number {
+  const { intake, attempts: sent, guard } = x
+  const { connectMs, firstByteMs, replyMs } = x.waits
   const upstream = (connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0)
   const others = (sent?.fetchMs ?? 0) + (sent?.backOffMs ?? 0) + (intake?.tookMs ?? 0) + (relayMs ?? 0)
   // A stream waits for its guardrails while it is relayed.
@@ -62,17 +61,16 @@ export function overheadMs(x: RequestContext, results: Results, { nowMs, relayMs
  * The entry of an exchange that ends at `nowMs` (monotonic). It is built before the client gets the end of
  * its reply.
  */
-export function entryOf(x: RequestContext, results: Results, nowMs: number): LedgerEntry {
-  const { generation } = x
-  const { identified, authenticated, call, admission, candidate } = results
-  const { sent, attempt, replyResult, recorder, cached } = results
+export function entryOf(x: ServedRequest, nowMs: number): LedgerEntry {
+  const { generation, identified, authenticated, received: call, admitted, candidate } = x
+  const { attempts: sent, attempt, replyResult, recorder, cached } = x
   const identity = authenticated?.identity
-  const outcome = outcomeOf(x, results)
-  const used = usageOf(x, results)
-  const wire = results.error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
-  const attempts = sent?.attempts.length ?? 0
+  const outcome = outcomeOf(x)
+  const used = usageOf(x)
+  const wire = x.error?.wire ?? x.cancellation.reason?.wire ?? replyResult?.error ?? null
+  const attempts = sent?.list.length ?? 0
   const request = call?.request
-  const { cacheMarks, cacheMarksSavedNanoUsd } = marksOf(x, results)
+  const { cacheMarks, cacheMarksSavedNanoUsd } = marksOf(x)
   // Without a spread, which takes ten times as long (docs/explanation/performance.md).
   return {
     requestId: x.id,
@@ -81,13 +79,13 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     accountId: identity?.accountId ?? '',
     keyId: identity?.keyId ?? '',
     modelAsked: nameOf(request?.model ?? null),
-    modelAnswered: nameOf(replyResult?.model ?? (attempts === 0 ? null : results.upstreamModel)),
-    model: countedAs(x, results, outcome),
+    modelAnswered: nameOf(replyResult?.model ?? (attempts === 0 ? null : x.upstreamModel)),
+    model: countedAs(x, outcome),
     upstream: candidate?.target.upstream.config.name ?? null,
     dialect: candidate?.target.dialect ?? null,
     attempts,
     stream: request?.stream ?? false,
-    status: statusOf(results, outcome),
+    status: statusOf(x, outcome),
     outcome,
     finish: replyResult?.reason ?? null,
     source: used.source,
@@ -98,42 +96,45 @@ export function entryOf(x: RequestContext, results: Results, nowMs: number): Led
     tokensAfterDisconnect: used.tokensAfterDisconnect,
     losses: lossesOf(sent?.losses ?? [], replyResult?.lost ?? []),
     generation: generation.snapshot.generation,
-    hops: hopsOf(x, results, { nowMs, outcome }),
+    hops: hopsOf(x, { nowMs, outcome }),
     ingress: identified?.format ?? null,
-    errorMessage: errorMessageOf(x, results, wire),
-    limit: admission?.kind === 'refused' ? admission.limit : null,
+    errorMessage: errorMessageOf(x, wire),
+    limit: admitted?.kind === 'refused' ? admitted.limit : null,
     upstreamStatus: attempt?.status ?? null,
     upstreamRequestId: attempt?.requestId?.slice(0, MAX_NAME) ?? null,
-    attempted: attempted(results, outcome),
+    attempted: attempted(x, outcome),
     shadowOf: null,
     labels: labelsText(identity?.labels ?? NO_LABELS),
     clientRequestId: identified?.clientRequestId ?? null,
-    attemptMs: attemptMs(results),
+    attemptMs: attemptMs(x),
     retryAfterSeconds: wire?.retryAfterSeconds ?? null,
-    priceVersion: isPriced(results, used) ? generation.pricesAt(x.startedMs).version : null,
+    priceVersion: isPriced(x, used) ? generation.pricesAt(x.startedMs).version : null,
     gateway: generation.snapshot.config.server.name,
     generationHash: generation.hash,
-    cacheHit: cacheHitOf(results),
+    cacheHit: cacheHitOf(x),
     savedNanoUsd: cached?.result === 'hit' ? cached.saved() : null,
     accountPath: identity?.accountPath ?? null,
     identity: identity?.workload ?? null,
-    guardrails: guardrailsIn(results),
+    guardrails: guardrailsIn(x),
     cacheMarks,
     cacheMarksSavedNanoUsd,
     recorded: recorder?.isKept({ outcome }) === true ? true : null,
     dimensions: dimensionsText(identity?.dimensions),
-    program: results.program,
+    program: x.program,
     user: identity?.user ?? null,
     units: unitsText(used.usage),
-    batch: x.batch ?? null,
+    batch: x.batch,
   }
 }
 
 /** The marks for the provider's prompt cache; the list price of the cached tokens minus their cost. */
-function marksOf(
-  { generation, startedMs }: RequestContext,
-  { route, attempt, replyResult }: Results,
-): Pick<LedgerEntry, 'cacheMarks' | 'cacheMarksSavedNanoUsd'> {
+function marksOf({
+  generation,
+  startedMs,
+  routed: route,
+  attempt,
+  replyResult,
+}: ServedRequest): Pick<LedgerEntry, 'cacheMarks' | 'cacheMarksSavedNanoUsd'> {
   if ((route?.config?.cacheControl ?? null) === null) {
     return { cacheMarks: null, cacheMarksSavedNanoUsd: null }
   }
@@ -152,13 +153,13 @@ function marksOf(
 }
 
 /** Null if the route has no cache. */
-function cacheHitOf({ route, cached }: Results): boolean | null {
+function cacheHitOf({ routed: route, cached }: ServedRequest): boolean | null {
   const cache = route?.config?.cache ?? null
   return cache === null ? null : cached?.result === 'hit'
 }
 
 /** Whether the cost comes from a price list; native requests have a price per request instead. */
-function isPriced({ identified }: Results, { costNanoUsd, source }: Used): boolean {
+function isPriced({ identified }: ServedRequest, { costNanoUsd, source }: Used): boolean {
   return costNanoUsd !== null && source !== 'none' && identified?.operation !== 'native'
 }
 
@@ -171,22 +172,18 @@ export function nameOf(name: string | null): string | null {
 }
 
 /** The message that the client got, without any text of its prompt; null if the ledger keeps no messages. */
-function errorMessageOf(
-  { generation }: RequestContext,
-  results: Results,
-  wire: WireError | null,
-): string | null {
+function errorMessageOf(x: ServedRequest, wire: WireError | null): string | null {
+  const { generation, identified, attempt } = x
   if (!generation.snapshot.config.ledger.errorMessages) return null
-  const { identified, attempt } = results
-  if (wire === null) return messageOf(results, null)
+  if (wire === null) return messageOf(x, null)
   // A provider may quote the prompt in its message.
   const maxLength = (attempt?.status ?? null) === null ? MAX_MESSAGE : MAX_QUOTING_MESSAGE
   const message = messageIn(wire, identified?.dialect ?? null)
-  return messageOf(results, message.slice(0, maxLength))
+  return messageOf(x, message.slice(0, maxLength))
 }
 
 /** The message, and for a refusal of a guardrail the place and the rule, without any of the text. */
-function messageOf({ guard }: Results, message: string | null): string | null {
+function messageOf({ guard }: ServedRequest, message: string | null): string | null {
   const refusal = guard?.refusal ?? null
   if (refusal === null) return message
   const { place, rule } = refusal
@@ -209,25 +206,25 @@ function messageIn(error: WireError, dialect: DialectName | null): string {
 }
 
 /** What guardrails did, separated by spaces; null if nothing. */
-function guardrailsIn({ guard }: Results): string | null {
+function guardrailsIn({ guard }: ServedRequest): string | null {
   return guard === null || guard.list.length === 0 ? null : guard.list.join(' ')
 }
 
 /** Each attempt in order, `upstream:outcome`; null if there is none. */
-function attempted({ sent }: Results, outcome: Outcome): string | null {
-  return sent === null || sent.attempts.length === 0 ? null : attemptList(sent, outcome)
+function attempted({ attempts: sent }: ServedRequest, outcome: Outcome): string | null {
+  return sent === null || sent.list.length === 0 ? null : attemptList(sent, outcome)
 }
 
 /** The time of each attempt up to its first content or its failure; null if there is none. */
-function attemptMs({ sent }: Results): readonly number[] | null {
-  if (sent === null || sent.attempts.length === 0) return null
-  return sent.attempts.map(({ connectMs, firstByteMs, replyMs }) => {
+function attemptMs({ attempts: sent }: ServedRequest): readonly number[] | null {
+  if (sent === null || sent.list.length === 0) return null
+  return sent.list.map(({ connectMs, firstByteMs, replyMs }) => {
     return roundToMicros((connectMs ?? 0) + (firstByteMs ?? 0) + (replyMs ?? 0))
   })
 }
 
 /** The model name from a closed set, the same as for limits. */
-function countedAs({ generation }: RequestContext, { call, candidate }: Results, outcome: Outcome): string {
+function countedAs({ generation, received: call, candidate }: ServedRequest, outcome: Outcome): string {
   if (call === null) return 'other'
   const { model } = call.request
   if (candidate === null) return generation.modelLabel(model)
@@ -235,7 +232,7 @@ function countedAs({ generation }: RequestContext, { call, candidate }: Results,
 }
 
 /** The status that the client received: 200 if it has the beginning of a reply. */
-function statusOf({ identified, attempt, replyResult, error }: Results, outcome: Outcome): number {
+function statusOf({ identified, attempt, replyResult, error }: ServedRequest, outcome: Outcome): number {
   if (outcome === 'client_gone') return 499
   const isJudged = error?.wire.guardrail !== undefined
   if (identified?.operation === 'native' && replyResult !== null && !isJudged) {
@@ -251,33 +248,32 @@ function lossesOf(inRequest: readonly string[], inReply: readonly string[]): rea
 
 /** The time of each phase; members of phases that did not happen are absent. */
 function hopsOf(
-  x: RequestContext,
-  results: Results,
+  x: ServedRequest,
   { nowMs, outcome }: { readonly nowMs: number; readonly outcome: Outcome },
 ): EntryHops {
-  const { authenticated, intake, route, admission, guard, sent, delivery } = results
+  const { authenticated, intake, routed, admitted, guard, attempts, delivered } = x
   const hops: { -readonly [Hop in keyof EntryHops]: EntryHops[Hop] } = {}
   if (authenticated !== null) hops.authenticate = roundToMicros(authenticated.tookMs)
   const receiveMs = intake?.tookMs ?? null
   if (receiveMs !== null) hops.receive = roundToMicros(receiveMs)
-  const routeMs = route?.tookMs ?? null
+  const routeMs = routed?.tookMs ?? null
   if (routeMs !== null) hops.route = roundToMicros(routeMs)
-  const admitMs = admission?.tookMs ?? null
+  const admitMs = admitted?.tookMs ?? null
   if (admitMs !== null) hops.admit = roundToMicros(admitMs)
   if (guard !== null) hops.guard = roundToMicros(guard.tookMs)
-  const { connectMs, firstByteMs } = waitsOf(results)
+  const { connectMs, firstByteMs } = x.waits
   if (connectMs !== null) hops.connect = roundToMicros(connectMs)
   if (firstByteMs !== null) hops.firstByte = roundToMicros(firstByteMs)
-  const translateMs = sent?.translateMs ?? 0
+  const translateMs = attempts?.translateMs ?? 0
   if (translateMs > 0) hops.translate = roundToMicros(translateMs)
   // A whole reply is sent as soon as its entry is written.
-  const headMs = delivery?.headMs ?? null
+  const headMs = delivered?.headMs ?? null
   const isWhole = headMs === null && outcome === 'ok'
-  const firstMs = isWhole ? nowMs - x.startedMs : firstContentMs(x, results)
+  const firstMs = isWhole ? nowMs - x.startedMs : x.firstContentMs
   const relayMs = headMs === null ? null : nowMs - x.startedMs - headMs
   if (firstMs !== null) hops.firstContent = roundToMicros(firstMs)
   if (relayMs !== null) hops.relay = roundToMicros(relayMs)
-  hops.overhead = roundToMicros(overheadMs(x, results, { nowMs, relayMs }))
+  hops.overhead = roundToMicros(overheadMs(x, { nowMs, relayMs }))
   return hops
 }
 
@@ -289,14 +285,14 @@ function roundToMicros(ms: number): number {
 /**
  * The usage and cost of a request at all its upstreams. Failed attempts count if the provider may bill them.
  */
-function usageOf(x: RequestContext, results: Results): Used {
-  const { identified, sent, call, attempt: finalAttempt } = results
+function usageOf(x: ServedRequest): Used {
+  const { identified, attempts, received: call, attempt: finalAttempt } = x
   if (finalAttempt === null) return NOTHING_USED
   if (identified?.operation === 'native') return usageOfNative(finalAttempt)
   if (call === null) return NOTHING_USED
   const billed = { x, call }
   let total = NOTHING_USED
-  for (const attempt of sent?.attempts ?? []) {
+  for (const attempt of attempts?.list ?? []) {
     const used = usageOfAttempt(attempt, billed)
     if (used !== NOTHING_USED) total = total === NOTHING_USED ? used : sum(total, used)
   }

@@ -9,7 +9,7 @@ import { unitsText } from '../../ledger/entry-units.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
-import type { RequestContext } from '../client-exchange.js'
+import type { RequestContext } from '../request-context.js'
 import { dimensionsText } from '../dimensions/dimensions-text.js'
 import type { Target } from '../generation.js'
 
@@ -79,6 +79,6 @@ export function provisionalEntry(
     dimensions: dimensionsText(identity.dimensions),
     user: identity.user ?? null,
     units: unitsText(usage),
-    batch: x.batch ?? null,
+    batch: x.batch,
   }
 }

@@ -6,7 +6,7 @@ import { addsInput, hasCalls, hasOwnTokens, type HostedTool } from '../../format
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import type { ChatRequest, UserPart } from '../../formats/chat/request.js'
 import type { Target } from '../generation.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { IMAGE_VENDORS, kindsOf, TEXT_KINDS, type RequestKinds } from './token-kinds.js'
 
 /** A tool that calls another model, whose tokens are billed by the prices of that model. */

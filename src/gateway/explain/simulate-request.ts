@@ -12,7 +12,7 @@ import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 import { GatewayError } from '../../errors.js'
 import { render, type Rendered } from '../attempts/render-for-upstream.js'
 import { formatFor, quirksFor } from '../generation.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { modelAt, type RouteTarget } from '../routing/router.js'
 
 /** A client's request, decoded. */

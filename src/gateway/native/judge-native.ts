@@ -22,8 +22,7 @@ import { callIn } from '../phases/receive.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import { judgedCall } from '../phases/judge.js'
-import type { Results } from '../phases/phase-results.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { ReplyTransform } from '../streams/reply-transform.js'
 import { ArrayForm, EVENT_STREAM } from '../streams/sse-or-json-array.js'
 import { SingleWholeReply, WholeChoices } from '../streams/whole-reply.js'
@@ -34,7 +33,6 @@ interface NativeJudging {
   readonly call: NativeCall
   readonly body: Readable
   readonly identity: Identity
-  readonly results: Results
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info'>
   readonly held: HeldMemory
@@ -73,7 +71,7 @@ export function judgeNative(x: Exchange, judging: NativeJudging): Promise<Judged
 async function judged(
   x: Exchange,
   guardrails: Parameters<typeof judgedCall>[1],
-  { call, body, identity, results, metrics, log, held }: NativeJudging,
+  { call, body, identity, metrics, log, held }: NativeJudging,
 ): Promise<JudgedNative> {
   if (call.headers['content-encoding'] !== undefined) {
     throw new GatewayError(
@@ -89,7 +87,7 @@ async function judged(
   }
   const raw = Buffer.concat(chunks)
   const known = await callIn(raw, endpointOf(call), x.req.headers)
-  const request = { call: known, identity, results, metrics, log, held }
+  const request = { call: known, identity, metrics, log, held }
   const after = await judgedCall(x, guardrails, request)
   if (after.isRewritten === true) {
     throw new GatewayError(

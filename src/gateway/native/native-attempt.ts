@@ -23,7 +23,7 @@ import { NOT_LISTED } from '../in-flight-list.js'
 import { timeoutErrorOf, transportError, UNEXPECTED_FAILURE, withUpstream } from '../transport-errors.js'
 import { nativeReplyResult, type NativeCall, type NativeRun } from './admit-native.js'
 import { headersForClient } from './native-headers.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { sendJudged } from './judge-native.js'
 import type { ObjectReplies } from './object-replies.js'
 

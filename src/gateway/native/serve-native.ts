@@ -18,10 +18,9 @@ import type { Timeouts } from '../timeouts.js'
 import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
 import type { RequestValues } from '../dimensions/request-values.js'
-import type { Results } from '../phases/phase-results.js'
 import { assertRecordable } from '../phases/admit.js'
-import type { Authenticated } from '../phases/authenticate.js'
-import { Intake } from '../phases/receive.js'
+import type { Authenticated } from '../phases/phase-results.js'
+import { Intake } from '../phases/call.js'
 import { bodyMembers, mayBeInBody } from './body-values.js'
 import { NativeAttempt, openBody } from './native-attempt.js'
 import { chargeBatch, planBatch, releaseBatch, type BatchFacts, type ReadResults } from './batches.js'
@@ -58,10 +57,9 @@ interface NativeServices {
   readonly ledgerWriter: Pick<LedgerWriter, 'isRefusing' | 'settle'>
 }
 
-/** An authenticated native request, and the record of its results. */
+/** An authenticated native request. */
 interface NativeRequest {
   readonly authenticated: Authenticated
-  readonly results: Results
   /** Writes the ledger entry before the client gets the end of the reply. */
   readonly ending: () => Promise<void> | null
 }
@@ -69,22 +67,22 @@ interface NativeRequest {
 /** Serves one request to its end. Rejects with `GatewayError`. */
 export async function serveNative(
   x: Exchange,
-  { authenticated, results, ending }: NativeRequest,
+  { authenticated, ending }: NativeRequest,
   services: NativeServices,
 ): Promise<void> {
   const { identity: authorized } = authenticated
-  const clientRequestId = results.identified?.clientRequestId ?? null
-  const place = placeOf(x, authorized, results)
+  const clientRequestId = x.identified?.clientRequestId ?? null
+  const place = placeOf(x, authorized)
   const { target, isOfClients } = place
   const usual = { defaults: null, isFallback: false, latency: null, canary: null }
   const candidate = { target, model: '', ...usual }
-  results.route = { candidates: [candidate], tookMs: null }
+  x.routed = { candidates: [candidate], tookMs: null }
   const call = openNative(x, place, authorized)
   const { agent } = target.upstream
   if ('problem' in agent) throw new GatewayError('upstream_unreachable', agent.problem)
   assertRecordable(services.ledgerWriter)
   const intake = new Intake(services.bodies.open(authorized.accountId))
-  results.intake = intake
+  x.intake = intake
   const { upgrade: client } = x
   const { maxConnections } = x.generation.snapshot.config.server
   const release = client === null ? null : services.socketPlaces.take(authorized, maxConnections)
@@ -94,7 +92,7 @@ export async function serveNative(
   try {
     const { identity, source } = await withBodyValues(
       x,
-      { identity: authorized, arriving, results },
+      { identity: authorized, arriving },
       services,
     )
     const metered = { x, identity, clientRequestId, target }
@@ -103,7 +101,7 @@ export async function serveNative(
     const guarded = await guardObjects({ x, call, metered, objects, held: intake.held }, source)
     const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
     const admission = await admitNative({ ...metered, ...cost, isOfClients }, services)
-    results.admission = admission
+    x.admitted = admission
     if (admission.kind === 'refused') throw admission.error
     x.limitReservation = admission.limitReservation
     services.values.admitted(identity)
@@ -112,21 +110,21 @@ export async function serveNative(
     if (isOfClients) result.nativeNanoUsd = 0
     const batch = guarded.batch === null ? null : await planBatch(metered, guarded.batch, services)
     const sent = new SendResult()
-    results.sent = sent
+    x.attempts = sent
     sent.began(result)
     const delivery = new NativeDelivery()
-    results.delivery = delivery
+    x.delivered = delivery
     const { rateHeaders } = admission
     const { timeouts } = services
     const { replies, checkMessage } = guarded
     const { held } = intake
     const { metrics, log } = services
     const unjudged = { call, body: guarded.body, reply: null }
-    const judging = { call, body: guarded.body, identity, results, metrics, log, held }
+    const judging = { call, body: guarded.body, identity, metrics, log, held }
     const judged = (client === null && !isOfClients ? await judgeNative(x, judging) : null) ?? unjudged
     const { call: signed, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
-    const { reply, guard } = { reply: judged.reply, guard: results.guard }
+    const { reply, guard } = { reply: judged.reply, guard: x.guard }
     const reading = { replies, checkMessage, session, judged: reply, guard }
     const drain = (): DrainedReply | null => drainedReplyOf(result, { x, identity, sent, services })
     const run = { result, intake, delivery, rateHeaders, timeouts, ...reading, ending, drain }
@@ -134,7 +132,7 @@ export async function serveNative(
     if (replies !== null) watchBatches(replies, batch, { call: last, agent, metered, services })
     try {
       if (client === null) await new NativeAttempt(x, last, run).send(agent, { source: arriving, body })
-      else results.error = await new WebSocketAttempt(x, last, { run, client }).send(agent)
+      else x.error = await new WebSocketAttempt(x, last, { run, client }).send(agent)
     } finally {
       if (session !== null) await endSession(session, result)
       const isRefused = !result.wasSent || (result.status ?? 0) >= 400
@@ -150,28 +148,24 @@ export async function serveNative(
 }
 
 /** The target by the operator's rules, or that of files of a vendor's clients. */
-function placeOf(x: Exchange, identity: Identity, { identified }: Results): NativePlace {
-  const dialect = identified?.dialect ?? null
+function placeOf(x: Exchange, identity: Identity): NativePlace {
+  const dialect = x.identified?.dialect ?? null
   return dialect !== null && isAtUpstream(dialect) ? filesPlace(x, dialect) : nativePlace(x, identity)
 }
 
 /** The identity with the values of dimensions in the body, and the body to send. */
 async function withBodyValues(
   x: Exchange,
-  {
-    identity,
-    arriving,
-    results,
-  }: { readonly identity: Identity; readonly arriving: Readable | null; readonly results: Results },
+  { identity, arriving }: { readonly identity: Identity; readonly arriving: Readable | null },
   { values }: NativeServices,
 ): Promise<{ readonly identity: Identity; readonly source: Readable | null }> {
-  const held = results.intake?.held
+  const held = x.intake?.held
   const { dimensions } = x.generation.snapshot.config
   if (arriving === null || held === undefined || !mayBeInBody(x, dimensions)) {
     return { identity, source: arriving }
   }
   const { body, source } = await bodyMembers(arriving, held)
-  return { identity: await values.read(x, { identity, body, results }), source }
+  return { identity: await values.read(x, { identity, body }), source }
 }
 
 /** The rest of a reply that a guardrail refused; null if it is not read. */

@@ -4,7 +4,7 @@
  */
 import type { Target } from '../generation.js'
 import type { Candidate, Route } from '../phases/choose-route.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { idsInRequest, soundsInRequest, vendorOf } from './ids-in-request.js'
 import { unknownObject, type OwnedObjects } from './owned-objects.js'
 

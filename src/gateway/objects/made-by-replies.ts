@@ -7,7 +7,7 @@ import { MemberScan, type MemberPlace } from '../../formats/wire/json/member-sca
 import type { Target } from '../generation.js'
 import { isAllowed } from '../native/native-path.js'
 import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import type { OwnedObjects, Owner } from './owned-objects.js'
 
 const KEPT_MS = 31 * 86_400_000

@@ -30,7 +30,8 @@ import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { Reservation, amountOf, larger, NOTHING, type Amount } from '../charges/reservation.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Candidate } from './choose-route.js'
-import type { Call } from './receive.js'
+import type { Call } from './call.js'
+import type { Admitted, Refused } from './phase-results.js'
 
 /** The services that admission uses. */
 export interface LimitServices {
@@ -39,35 +40,6 @@ export interface LimitServices {
   readonly log: Pick<Logger, 'warn'>
   /** Notifies of used budgets; null: no notifications. */
   readonly budgets: BudgetWatch | null
-}
-
-/** A request that may run. */
-export interface Admitted {
-  readonly kind: 'admitted'
-  /**
-   * The received request. If it sets no maximum of output tokens and its budgets cannot pay for the longest
-   * reply, a maximum is added.
-   */
-  readonly call: Call
-  readonly limitReservation: LimitReservation
-  /** Null if no limit on tokens or money applies. */
-  readonly reservation: Reservation | null
-  /** Name, value, …: the state of the limits, for every reply. */
-  readonly rateHeaders: readonly string[]
-  /** Null if no limit applies. */
-  readonly tookMs: number | null
-}
-
-/** A request that may not run. */
-export interface Refused {
-  readonly kind: 'refused'
-  readonly error: GatewayError
-  /** The rule that refused it, by its name in the ledger entry; null if no rule did. */
-  readonly limit: string | null
-  /** What the limit counts; null if no limit refused it. */
-  readonly limitKind: LimitKind | null
-  readonly rateHeaders: readonly string[]
-  readonly tookMs: number
 }
 
 /** The decision on a request. Settlement frees the reservation of an admitted one. */

@@ -13,12 +13,7 @@ import { headerOf, type HttpRequest } from '../../http/message.js'
 import type { Exchange } from '../client-exchange.js'
 import { ticketIn } from '../upload-ticket.js'
 import { credentialFault } from './credential-form.js'
-
-/** The account that a request runs as. */
-export interface Authenticated {
-  readonly identity: Identity
-  readonly tookMs: number
-}
+import type { Authenticated } from './phase-results.js'
 
 /**
  * Returns the account at once if the key is cached, else a promise. Throws, or rejects with, `GatewayError`.

@@ -2,7 +2,7 @@
  * Chooses the route for a request by its model, and the order of the upstreams that may serve it. Sends
  * nothing.
  */
-import { modelAt } from '../routing/router.js'
+import { modelAt, type RouteShadow } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError, malformed } from '../../errors.js'
@@ -11,11 +11,10 @@ import { isDrawing } from '../../formats/images/chat-clients.js'
 import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
-import type { RouteShadow } from '../routing/router.js'
 import type { HedgeBudget } from '../attempts/retry-and-hedge-budgets.js'
 import type { CalledFor } from '../../policy/plugins.js'
 import type { Generation, Target } from '../generation.js'
-import type { Call } from './receive.js'
+import type { Call } from './call.js'
 
 /** One upstream that may serve a request, and the model that is requested from it. */
 export interface Candidate {

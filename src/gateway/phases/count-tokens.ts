@@ -38,12 +38,12 @@ const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 /** Admits the request, counts its tokens and sends the reply. Rejects with `GatewayError`. */
 export async function countTokens(
   routed: RoutedRequest,
-  { results, ending }: Pick<Settlement, 'results' | 'ending'>,
+  { ending }: Pick<Settlement, 'ending'>,
   limits: LimitServices,
 ): Promise<void> {
   const { x, call } = routed
   const admission = await admitCount(routed, limits)
-  results.admission = admission
+  x.admitted = admission
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
@@ -52,17 +52,17 @@ export async function countTokens(
   const { clientCodec, request } = call
   const lost = losses.paths.map((path) => clientCodec.fieldName?.(path) ?? path)
   // Counting calls no model, so there is no attempt to charge.
-  results.sent = new SendResult()
-  results.sent.preparedLosses = lost
+  x.attempts = new SendResult()
+  x.attempts.preparedLosses = lost
   const { family } = x.generation.facts(routed.candidates[0].model)
   const tokens = exact ?? inputTokens(promptSizeOf(request), family)
   const body = clientCodec.encodeCount?.(tokens)
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
-  const headers = ['content-type', 'application/json', ...replyHeaders(x, results, 'whole')]
+  const headers = ['content-type', 'application/json', ...replyHeaders(x, 'whole')]
   if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')
   const recorded = ending()
   if (recorded !== null) await recorded
-  results.delivery = sent(Buffer.byteLength(body))
+  x.delivered = sent(Buffer.byteLength(body))
   sendReply(x.res, { status: 200, headers, body })
 }
 

@@ -3,8 +3,7 @@
  * checked.
  */
 import { GatewayError } from '../../errors.js'
-import type { ClientFormat } from '../../formats/chat/operations.js'
-import type { DialectName, Endpoint } from '../../formats/dialect.js'
+import type { DialectName } from '../../formats/dialect.js'
 import { resolveEndpoint, allowedMethods, SERVED, type ResolvedEndpoint } from '../../formats/index.js'
 import { isModelMethod, nearestRow, shownPath, unservedEndpoint } from '../../formats/match-endpoint.js'
 import { isForWebSocket, headerOf, type HttpRequest } from '../../http/message.js'
@@ -14,21 +13,7 @@ import type { Exchange } from '../client-exchange.js'
 import { isNativePath } from '../native/native-path.js'
 import { isOwnFile, isUploadOfLines } from '../batches/google-files.js'
 import { isAtUpstream } from '../native/vendor-files.js'
-
-/** The endpoint of a request. */
-export interface Identified {
-  /** Null for native access, for a WebSocket, and if there is no such endpoint. */
-  readonly resolved: ResolvedEndpoint | null
-  /** The format of the reply; null if the path does not determine it. */
-  readonly dialect: DialectName | null
-  readonly operation: Endpoint['operation'] | 'native' | 'socket' | null
-  /** The client's format, for metrics and the ledger; null if the path is unknown. */
-  readonly format: ClientFormat | 'native' | null
-  /** The client's own request id without unsafe characters; null if it sent none. */
-  readonly clientRequestId: string | null
-  /** `unknown_endpoint` or `method_not_allowed`; null if the endpoint exists. */
-  readonly refusal: GatewayError | null
-}
+import type { Identified } from './phase-results.js'
 
 /** Finds the endpoint of the request. */
 export function identify(x: Exchange): Identified {

@@ -24,18 +24,17 @@ import {
 import type { CalledFor } from '../../policy/plugins.js'
 import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
-import type { RequestContext } from '../client-exchange.js'
+import type { ServedRequest } from '../served-request.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import type { Route } from './choose-route.js'
-import type { Results } from './phase-results.js'
-import { readAgain, type Call } from './receive.js'
+import { readAgain } from './receive.js'
+import type { Call } from './call.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 
 /** An admitted request, and the values that judging it uses. */
 interface JudgeableRequest {
   readonly call: Call
   readonly identity: Identity
-  readonly results: Results
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info'>
   /** The memory of the body. */
@@ -44,7 +43,7 @@ interface JudgeableRequest {
 
 /** What plugins get of a request. */
 export function calledForOf(
-  x: RequestContext,
+  x: ServedRequest,
   { accountId, keyId, labels }: Identity,
   { log }: { readonly log: Pick<Logger, 'info'> },
 ): CalledFor {
@@ -66,7 +65,7 @@ const MAX_LINE = 500
  * `guardrail_blocked` and `guardrail_unavailable`.
  */
 export function judge(
-  x: RequestContext,
+  x: ServedRequest,
   route: Pick<Route, 'guardrails'>,
   request: JudgeableRequest,
 ): Promise<Call> | null {
@@ -86,9 +85,9 @@ export function judge(
 
 /** The call after these guardrails. Rejects as `judge`. */
 export async function judgedCall(
-  x: RequestContext,
+  x: ServedRequest,
   guardrails: readonly Guardrail[],
-  { call, identity, results, metrics, log, held }: JudgeableRequest,
+  { call, identity, metrics, log, held }: JudgeableRequest,
 ): Promise<Call> {
   const beganMs = performance.now()
   // The texts after a mask, or their copies while they are judged.
@@ -97,7 +96,7 @@ export async function judgedCall(
     : 0
   held.take(textBytes)
   const notes = new GuardNotes(metrics)
-  if (guardrails.length > 0) results.guard = notes
+  if (guardrails.length > 0) x.guard = notes
   const calledFor = calledForOf(x, identity, { log })
   const of: JudgedRequest = {
     ...calledFor,
@@ -119,7 +118,7 @@ export async function judgedCall(
     const { plugins } = x.generation
     const isObserved = plugins !== null && plugins.observes
     const observed = isObserved ? plugins.observe(judged.request, calledFor) : null
-    results.observed = observed
+    x.observed = observed
     return guarded(x, judged, { guardrails, of, observed })
   } finally {
     notes.requestMs = performance.now() - beganMs
@@ -138,7 +137,7 @@ function stringBytes(text: string): number {
 
 /** The call with the judge of its replies. */
 function guarded(
-  x: RequestContext,
+  x: ServedRequest,
   call: Call,
   { guardrails, of, observed }: Omit<GuardedReply, 'estimate'>,
 ): Call {

@@ -10,7 +10,7 @@ import { needsOf } from '../../limits/find-limits.js'
 import type { Generation, Target } from '../generation.js'
 import { hostedAt } from '../charges/unknown-use.js'
 import type { Candidate, Route } from './choose-route.js'
-import type { Call } from './receive.js'
+import type { Call } from './call.js'
 
 /** The key and configuration that decide. */
 interface ToolRules {

@@ -8,19 +8,17 @@ import type { Exchange } from '../client-exchange.js'
 import { CalledTools } from '../dimensions/called-tools.js'
 import type { LiveValues, RunOfRequest } from '../dimensions/live-values.js'
 import { readDimensions } from '../dimensions/read-dimensions.js'
-import type { Results } from './phase-results.js'
 
 /** An authenticated request; `body` is empty if it is not read. */
 export interface UnreadRequest {
   readonly identity: Identity
   readonly body: JsonObject
-  readonly results: Pick<Results, 'authenticated'>
   /** It makes a batch, whose lines have bodies of their own. */
   readonly hasLines?: true
 }
 
 /** What is read of an exchange, which gets the run. */
-interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'batch' | 'run' | 'calledTools'> {
+interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'batch' | 'run' | 'calledTools' | 'authenticated'> {
   readonly req: Pick<Exchange['req'], 'headers'>
   readonly cancellation: Pick<Exchange['cancellation'], 'check'>
   readonly generation: { readonly snapshot: { readonly config: Pick<Config, 'dimensions'> } }
@@ -42,7 +40,7 @@ export interface UnreadLine {
  */
 export function readValues(
   x: RequestWithValues,
-  { identity, body, results, hasLines }: UnreadRequest,
+  { identity, body, hasLines }: UnreadRequest,
   values: LiveValues,
 ): Identity | Promise<Identity> {
   const { dimensions } = x.generation.snapshot.config
@@ -59,16 +57,16 @@ export function readValues(
     x.calledTools = new CalledTools()
   }
   const own = distinguish(identity, found, { values, begun })
-  if (!(own instanceof Promise)) return known(own, results)
+  if (!(own instanceof Promise)) return known(own, x)
   return own.then((distinguished) => {
     x.cancellation.check()
-    return known(distinguished, results)
+    return known(distinguished, x)
   })
 }
 
-function known(identity: Identity, results: Pick<Results, 'authenticated'>): Identity {
-  const { authenticated } = results
-  if (authenticated !== null) results.authenticated = { identity, tookMs: authenticated.tookMs }
+function known(identity: Identity, x: Pick<Exchange, 'authenticated'>): Identity {
+  const { authenticated } = x
+  if (authenticated !== null) x.authenticated = { identity, tookMs: authenticated.tookMs }
   return identity
 }
 

@@ -11,28 +11,12 @@ import type { StartedReply } from '../attempts/attempt.js'
 import type { Timeouts, Timed } from '../timeouts.js'
 import type { Exchange } from '../client-exchange.js'
 import { NOT_LISTED } from '../in-flight-list.js'
+import type { Delivery } from './phase-results.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 import { EVENT_STREAM } from '../streams/sse-or-json-array.js'
 
 /** Proxies drop silent connections after 30–60 s; vLLM and OpenRouter send comments every 10–15 s. */
 const HEARTBEAT_MS = 15_000
-
-/** The delivery of a reply to its client. */
-export interface Delivery {
-  readonly sentBytes: number
-  /** Number of written chunks of a stream. */
-  readonly chunks: number
-  /** Time from the arrival of the request to the head of a streamed reply, in ms; null for a whole reply. */
-  readonly headMs: number | null
-  /** The same for a whole reply; null for a stream or an error. */
-  readonly wholeMs: number | null
-  /** Time from the head to the end, in ms; null before the end, and for a whole reply. */
-  readonly relayMs: number | null
-  /** Time for which the stream waited for a slow client, in ms. */
-  readonly clientWaitMs: number
-  /** Resolves when the client has the whole reply or has left; null if it has the whole reply already. */
-  readonly closed: Promise<void> | null
-}
 
 /** The format, headers and services for sending a reply. */
 interface RelayOptions {

@@ -4,19 +4,18 @@ import type { StartedReply } from '../attempts/attempt.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { CacheUse } from '../../policy/cache-rules.js'
 import type { Exchange } from '../client-exchange.js'
-import { waitsOf, type Results } from './phase-results.js'
 
 /**
  * Name, value, … for a reply that has begun. Times in `server-timing` are in ms; `upstream` is the time until
  * the first byte.
  */
-export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['kind']): string[] {
-  const { authenticated, call, route, admission, candidate, sent, replyResult } = results
-  const { cached, guard } = results
+export function replyHeaders(x: Exchange, kind: StartedReply['kind']): string[] {
+  const { authenticated, received: call, routed, admitted, candidate, attempts, replyResult } = x
+  const { cached, guard } = x
   const auth = decimal(authenticated?.tookMs ?? 0)
-  const chosen = decimal(route?.tookMs ?? 0)
-  const limit = decimal(admission?.tookMs ?? 0)
-  const { connectMs, firstByteMs } = waitsOf(results)
+  const chosen = decimal(routed?.tookMs ?? 0)
+  const limit = decimal(admitted?.tookMs ?? 0)
+  const { connectMs, firstByteMs } = x.waits
   const upstream = decimal((connectMs ?? 0) + (firstByteMs ?? 0))
   const judged = guard === null ? '' : ` guard;dur=${decimal(guard.requestMs)},`
   const timing = `auth;dur=${auth}, route;dur=${chosen}, limit;dur=${limit},${judged} upstream;dur=${upstream}`
@@ -32,40 +31,40 @@ export function replyHeaders(x: Exchange, results: Results, kind: StartedReply['
     headers.push(...candidate.target.replyHeaders)
     if (MODEL_NAME.test(candidate.model)) headers.push('x-sluice-model', candidate.model)
   }
-  if (sent !== null && sent.attempts.length > 1) {
-    headers.push('x-sluice-attempts', attemptList(sent, 'ok'))
+  if (attempts !== null && attempts.list.length > 1) {
+    headers.push('x-sluice-attempts', attemptList(attempts, 'ok'))
   }
-  const inRequest = sent?.losses ?? []
+  const inRequest = attempts?.losses ?? []
   // The fields that a stream will lose are not known yet.
   const inReply = kind === 'whole' ? (replyResult?.lost ?? []) : []
   if (inRequest.length + inReply.length > 0) {
     headers.push('x-sluice-lost', [...inRequest, ...inReply].join(', '))
   }
-  pushGuardrails(headers, results)
-  if (admission !== null) headers.push(...admission.rateHeaders)
+  pushGuardrails(headers, x)
+  if (admitted !== null) headers.push(...admitted.rateHeaders)
   return headers
 }
 
 /** What guardrails have done so far. */
-function pushGuardrails(headers: string[], { guard }: Results): void {
+function pushGuardrails(headers: string[], { guard }: Exchange): void {
   if (guard !== null && guard.list.length > 0) {
     headers.push('x-sluice-guardrails', guard.list.join(', '))
   }
 }
 
 /** Name, value, … for an error, besides those that depend on the error itself. */
-export function errorHeaders(x: Exchange, results: Results): string[] {
-  const { candidate, admission, sent, error, cached } = results
+export function errorHeaders(x: Exchange): string[] {
+  const { candidate, admitted, attempts, error, cached } = x
   const headers = ['x-request-id', x.id]
   headers.push('x-sluice-generation', String(x.generation.snapshot.generation))
   if (cached !== null) headers.push(...cacheHeaders({ result: cached.result, ageSeconds: null }))
   if (candidate !== null) headers.push('x-sluice-upstream', candidate.target.upstream.config.name)
-  if (admission !== null) headers.push(...admission.rateHeaders)
-  if (sent !== null && sent.attempts.length > 1 && error !== null) {
-    headers.push('x-sluice-attempts', attemptList(sent, error.kind))
+  if (admitted !== null) headers.push(...admitted.rateHeaders)
+  if (attempts !== null && attempts.list.length > 1 && error !== null) {
+    headers.push('x-sluice-attempts', attemptList(attempts, error.kind))
   }
-  pushGuardrails(headers, results)
-  const lost = sent?.losses ?? []
+  pushGuardrails(headers, x)
+  const lost = attempts?.losses ?? []
   if (lost.length > 0) headers.push('x-sluice-lost', lost.join(', '))
   return headers
 }

@@ -9,7 +9,7 @@ import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { Route } from './choose-route.js'
-import type { Call, KeepReply } from './receive.js'
+import type { Call, KeepReply } from './call.js'
 
 /** The services for sending requests. */
 export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedReplySlots'> {

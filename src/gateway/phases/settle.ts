@@ -23,11 +23,11 @@ import type { Exchange } from '../client-exchange.js'
 import { entryOf, outcomeOf, overheadMs } from '../charges/ledger-entry.js'
 import { isLogged, lineOf, streamEndOf, type End } from '../report/log-line.js'
 import { headOf, type RecentHeads } from '../report/recent-requests.js'
-import { firstContentMs, waitsOf, type Results } from './phase-results.js'
+import type { Identified } from './phase-results.js'
+import type { ServedRequest } from '../served-request.js'
 import type { Tracing } from '../report/request-spans.js'
 import { isCompactToken } from '../../accounts/workload-identity/read-token.js'
 import { clientKeyOf } from './authenticate.js'
-import type { Identified } from './identify.js'
 
 /** The services that receive the ledger entry, the metrics and the log line. */
 export interface ReportingServices {
@@ -56,16 +56,14 @@ function isRecorded(operation: Identified['operation'], method: string | undefin
 /** Writes the ledger entry, the metrics and the log line of one exchange. */
 export class Settlement {
   private readonly x: Exchange
-  readonly results: Results
   private readonly services: ReportingServices
   private isRecorded = false
   private entry: LedgerEntry | null = null
   /** The writes that the end of the reply has waited for, or waits for. */
   private awaitedWrites: Promise<void> | null = null
 
-  constructor(x: Exchange, results: Results, services: ReportingServices) {
+  constructor(x: Exchange, services: ReportingServices) {
     this.x = x
-    this.results = results
     this.services = services
   }
 
@@ -74,10 +72,10 @@ export class Settlement {
    * sent; null if it may be sent at once. Never rejects.
    */
   readonly ending = (): Promise<void> | null => {
-    const { cached, sent } = this.results
+    const { cached, attempts } = this.x
     const stored = cached?.ended() ?? null
-    if (stored !== null) sent?.delayEndUntil(stored)
-    const writes = this.results.sent?.pendingWrites ?? null
+    if (stored !== null) attempts?.delayEndUntil(stored)
+    const writes = attempts?.pendingWrites ?? null
     const isNew = writes !== this.awaitedWrites
     this.awaitedWrites = writes
     const recorded = this.recordEntry()
@@ -89,17 +87,17 @@ export class Settlement {
    * Writes the ledger entry, only for authenticated requests and those whose key could not be looked up.
    */
   private recordEntry(): Promise<void> | null {
-    const { results } = this
+    const { x } = this
     if (this.isRecorded) return null
-    const operation = results.identified?.operation
-    if (!isRecorded(operation ?? null, this.x.req.method) || this.x.turn?.generates === false) return null
-    if (results.authenticated === null) {
-      if (results.error?.kind === 'store_unavailable') this.spoolRefusal()
+    const operation = x.identified?.operation
+    if (!isRecorded(operation ?? null, x.req.method) || x.turn?.generates === false) return null
+    if (x.authenticated === null) {
+      if (x.error?.kind === 'store_unavailable') this.spoolRefusal()
       return null
     }
     this.isRecorded = true
     const beganMs = performance.now()
-    const note = (): void => void (results.entryMs = performance.now() - beganMs)
+    const note = (): void => void (x.entryMs = performance.now() - beganMs)
     const recorded = this.write(beganMs)
     if (recorded === null) note()
     // Not chained to the returned promise, which would cost another promise per request.
@@ -109,27 +107,27 @@ export class Settlement {
 
   /** The store does not know the key's owner now. */
   private spoolRefusal(): void {
-    const { x, results, services } = this
+    const { x, services } = this
     this.isRecorded = true
     const { text, keyIn } = clientKeyOf(x)
     const secret = text === undefined ? null : keyIn(text)
     if (secret === null || isCompactToken(secret)) return
-    const entry = entryOf(x, results, performance.now())
+    const entry = entryOf(x, performance.now())
     services.ledgerWriter.spoolUnowned(entry, digestOf(secret))
   }
 
   private write(nowMs: number): Promise<void> | null {
-    const { x, results, services } = this
-    const entry = entryOf(x, results, nowMs)
-    results.shadow?.originalEnded(entry)
+    const { x, services } = this
+    const entry = entryOf(x, nowMs)
+    x.copied?.originalEnded(entry)
     this.entry = entry
-    const outcome = outcomeOf(x, results)
-    recordAttempts(results, outcome, services.metrics)
+    const outcome = outcomeOf(x)
+    recordAttempts(x, outcome, services.metrics)
     this.countCanaries(outcome)
     this.warnMisconfigured()
     const { upstream, costNanoUsd: cost, tokensAfterDisconnect, savedNanoUsd } = entry
     if (savedNanoUsd !== null) {
-      const route = results.candidate?.target.route
+      const route = x.candidate?.target.route
       if (route !== undefined) services.metrics.cache.saved(route, savedNanoUsd)
     }
     if (upstream !== null) {
@@ -146,13 +144,13 @@ export class Settlement {
       }
       if (tokensAfterDisconnect > 0) services.metrics.tokensAfterDisconnect(upstream, tokensAfterDisconnect)
     }
-    if (isImplausible(results.replyResult?.usage ?? {})) {
+    if (isImplausible(x.replyResult?.usage ?? {})) {
       services.log.warn('upstream reported impossible token counts, estimated instead', {
         request_id: x.id,
         upstream: upstream ?? undefined,
       })
     }
-    const identity = results.authenticated?.identity
+    const identity = x.authenticated?.identity
     if (identity !== undefined) services.values.used(identity, entry, x.calledTools)
     // Settlement frees the reservation; the limiter itself counts reservations that it decided without the
     // store.
@@ -173,8 +171,8 @@ export class Settlement {
 
   /** Counts by the labels of the key that the configuration names. */
   private countByLabel(counted: Parameters<Metrics['labels']['count']>[2]): void {
-    const { x, results, services } = this
-    const identity = results.authenticated?.identity
+    const { x, services } = this
+    const identity = x.authenticated?.identity
     if (identity === undefined) return
     const settings = x.generation.snapshot.config.metrics.labels
     const labels = identity.countedLabels ?? identity.labels
@@ -183,16 +181,16 @@ export class Settlement {
 
   private countRequestByLabel(upstream: string, cause: string): void {
     this.countByLabel({ metric: 'labelRequests', labels: [upstream, cause] })
-    const { admission } = this.results
-    if (admission?.kind === 'refused' && admission.limitKind !== null) {
-      this.countByLabel({ metric: 'labelRejections', labels: [admission.limitKind] })
+    const { admitted } = this.x
+    if (admitted?.kind === 'refused' && admitted.limitKind !== null) {
+      this.countByLabel({ metric: 'labelRejections', labels: [admitted.limitKind] })
     }
   }
 
   /** Counts the attempts on canary targets; `ended` is the outcome of the final attempt. */
   private countCanaries(ended: Outcome): void {
     const { generation } = this.x.generation.snapshot
-    for (const { candidate, status, outcome } of this.results.sent?.attempts ?? []) {
+    for (const { candidate, status, outcome } of this.x.attempts?.list ?? []) {
       const { canary } = candidate
       if (canary === null) continue
       this.services.canaries.ended(generation, canary, { status, outcome: outcome ?? ended })
@@ -202,7 +200,7 @@ export class Settlement {
   /** Warns once per upstream and generation, also if another upstream served the request. */
   private warnMisconfigured(): void {
     const { generation } = this.x
-    for (const { candidate, outcome } of this.results.sent?.attempts ?? []) {
+    for (const { candidate, outcome } of this.x.attempts?.list ?? []) {
       if (outcome !== 'upstream_misconfigured') continue
       const { name } = candidate.target.upstream.config
       if (!generation.isFirst(`misconfigured ${name}`)) continue
@@ -215,45 +213,45 @@ export class Settlement {
   /** Records the metrics of the exchange and writes its log line. Called once, at its end. */
   report(): void {
     const beganMs = performance.now()
-    const { x, results } = this
+    const { x } = this
     const { metrics, log, recent } = this.services
-    if (this.entry !== null) results.recorder?.ended(this.entry)
-    const outcome = outcomeOf(x, results)
+    if (this.entry !== null) x.recorder?.ended(this.entry)
+    const outcome = outcomeOf(x)
     const status = outcome === 'client_gone' ? 499 : x.res.statusCode
     const seconds = (beganMs - x.startedMs) / 1000
-    recordHops(results, metrics)
-    const relayMs = results.delivery?.relayMs ?? null
-    const ownMs = overheadMs(x, results, { nowMs: beganMs, relayMs })
+    recordHops(x, metrics)
+    const relayMs = x.delivered?.relayMs ?? null
+    const ownMs = overheadMs(x, { nowMs: beganMs, relayMs })
     metrics.overhead(ownMs / 1000, x.trace?.exportedId)
     const cause = causeOf(outcome) ?? undefined
     const units = this.entry?.units ?? null
     const end = { status, outcome, cause, seconds, overheadMs: ownMs, units }
-    const target = results.candidate?.target
-    const ingress = results.identified?.format ?? 'none'
+    const target = x.candidate?.target
+    const ingress = x.identified?.format ?? 'none'
     if (target === undefined) {
       metrics.unrouted(status, outcome, ingress)
     } else {
       target.series.finished(status, outcome, ingress)
-      recordReply(x, results, end)
-      recordLosses(results, target.dialect, metrics)
+      recordReply(x, end)
+      recordLosses(x, target.dialect, metrics)
     }
     if (this.countsLabels) {
       this.countRequestByLabel(target?.upstream.config.name ?? 'none', cause ?? 'ok')
     }
-    if (isLogged(x, results, end)) log.exchangeLine(lineOf(x, results, end))
-    const head = recent.takes(beganMs) ? headOf(x, results) : null
+    if (isLogged(x, end)) log.exchangeLine(lineOf(x, end))
+    const head = recent.takes(beganMs) ? headOf(x) : null
     if (head !== null) recent.add(head)
-    this.services.tracing?.end(x, results, end)
-    const usage = results.replyResult?.usage ?? {}
-    results.observed?.end({
+    this.services.tracing?.end(x, end)
+    const usage = x.replyResult?.usage ?? {}
+    x.observed?.end({
       request_id: x.id,
       status,
       outcome,
       input_tokens: usage.input ?? null,
       output_tokens: usage.output ?? null,
     })
-    metrics.hops.settle.observe((results.entryMs + performance.now() - beganMs) / 1000)
-    const failure = results.sent?.failure ?? results.failure ?? null
+    metrics.hops.settle.observe((x.entryMs + performance.now() - beganMs) / 1000)
+    const failure = x.attempts?.failure ?? x.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: x.id })
   }
 }
@@ -263,30 +261,30 @@ async function both(one: Promise<void>, other: Promise<void>): Promise<void> {
   await other
 }
 
-function recordHops(results: Results, { hops }: Metrics): void {
-  const { authenticated, intake, route, admission, guard, sent, delivery } = results
+function recordHops(x: ServedRequest, { hops }: Metrics): void {
+  const { authenticated, intake, routed, admitted, guard, attempts, delivered } = x
   if (authenticated !== null) hops.authenticate.observe(authenticated.tookMs / 1000)
   const receiveMs = intake?.tookMs ?? null
   if (receiveMs !== null) hops.receive.observe(receiveMs / 1000)
-  const routeMs = route?.tookMs ?? null
+  const routeMs = routed?.tookMs ?? null
   if (routeMs !== null) hops.route.observe(routeMs / 1000)
-  const admitMs = admission?.tookMs ?? null
+  const admitMs = admitted?.tookMs ?? null
   if (admitMs !== null) hops.admit.observe(admitMs / 1000)
   if (guard !== null) hops.guard.observe(guard.tookMs / 1000)
-  const { connectMs, firstByteMs } = waitsOf(results)
+  const { connectMs, firstByteMs } = x.waits
   if (connectMs !== null) hops.connect.observe(connectMs / 1000)
   if (firstByteMs !== null) hops.first_byte.observe(firstByteMs / 1000)
-  const translateMs = sent?.translateMs ?? 0
+  const translateMs = attempts?.translateMs ?? 0
   if (translateMs > 0) hops.translate.observe(translateMs / 1000)
-  const relayMs = delivery?.relayMs ?? null
+  const relayMs = delivered?.relayMs ?? null
   if (relayMs !== null) hops.relay.observe(relayMs / 1000)
 }
 
-function recordAttempts({ sent }: Results, ended: Outcome, metrics: Metrics): void {
-  if (sent === null) return
-  const { attempts, final, hedgeDenied } = sent
+function recordAttempts({ attempts }: ServedRequest, ended: Outcome, metrics: Metrics): void {
+  if (attempts === null) return
+  const { list, final, hedgeDenied } = attempts
   let before: string | null = null
-  for (const attempt of attempts) {
+  for (const attempt of list) {
     const { candidate, outcome, occasion, after } = attempt
     const { series, upstream } = candidate.target
     const { name } = upstream.config
@@ -303,8 +301,8 @@ function recordAttempts({ sent }: Results, ended: Outcome, metrics: Metrics): vo
   if (hedgeDenied !== null) metrics.hedge(hedgeDenied, 'denied')
 }
 
-function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): void {
-  const { identified, call, candidate, attempt, delivery, replyResult } = results
+function recordReply(x: Exchange, { seconds, outcome }: End): void {
+  const { identified, received: call, candidate, attempt, delivered, replyResult } = x
   if (candidate === null || replyResult === null || identified?.operation === 'native') return
   // A reply from the cache states nothing about the upstream.
   if (attempt === null) return
@@ -312,9 +310,9 @@ function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): 
   if (call?.request.stream === true) {
     series.streamEnd(streamEndOf(outcome, replyResult.outcome === 'complete'))
   }
-  const waitMs = delivery?.clientWaitMs ?? 0
+  const waitMs = delivered?.clientWaitMs ?? 0
   if (waitMs > 0) series.backpressure('client', waitMs / 1000)
-  const firstMs = firstContentMs(x, results)
+  const firstMs = x.firstContentMs
   const model = x.generation.modelLabel(call?.request.model ?? '', candidate.target)
   const ttftSeconds = firstMs === null ? null : firstMs / 1000
   const traceId = x.trace?.exportedId ?? null
@@ -323,12 +321,12 @@ function recordReply(x: Exchange, results: Results, { seconds, outcome }: End): 
 
 /** Counts the lost fields of the request and of the reply. */
 function recordLosses(
-  { identified, sent, replyResult }: Results,
+  { identified, attempts, replyResult }: ServedRequest,
   upstream: DialectName,
   metrics: Metrics,
 ): void {
   const dialect = identified?.dialect ?? null
   if (dialect === null) return
-  for (const path of sent?.losses ?? []) metrics.loss(dialect, upstream, path)
+  for (const path of attempts?.losses ?? []) metrics.loss(dialect, upstream, path)
   for (const path of replyResult?.lost ?? []) metrics.loss(upstream, dialect, path)
 }

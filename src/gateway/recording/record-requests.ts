@@ -28,8 +28,8 @@ import { adminTurns } from '../../base/turn-queue.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
 import { isEventStream } from '../attempts/read-reply.js'
 import type { Exchange } from '../client-exchange.js'
-import type { RequestRecorder, Results } from '../phases/phase-results.js'
-import type { Call } from '../phases/receive.js'
+import type { RequestRecorder } from '../phases/phase-results.js'
+import type { Call } from '../phases/call.js'
 
 /** Recordings that wait to be written or sent; further ones are dropped. */
 const MAX_WAITING = 100
@@ -71,7 +71,6 @@ export class RecordingService {
     identity: Identity,
     call: Call,
     settings: RecordConfig,
-    results: Results,
   ): Recorder | null {
     const { labels, accounts, models, sample } = settings
     if (!Object.entries(labels).every(([name, value]) => identity.labels[name] === value)) {
@@ -80,7 +79,7 @@ export class RecordingService {
     if (accounts !== null && !hasAccountOf(accounts, identity)) return null
     if (models !== null && !models.includes(call.request.model)) return null
     if (sample < 1 && Math.random() >= sample) return null
-    const keep = (recorder: Recorder, entry: LedgerEntry): void => this.keep(recorder, entry, results.attempt)
+    const keep = (recorder: Recorder, entry: LedgerEntry): void => this.keep(recorder, entry, x.attempt)
     return new Recorder(x, { call, settings, keep })
   }
 

@@ -6,7 +6,6 @@ import type { Outcome, StreamEnd } from '../../observe/metrics/label-values.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import { MAX_QUOTING_MESSAGE, nameOf } from '../charges/ledger-entry.js'
-import { firstContentMs, waitsOf, type Results } from '../phases/phase-results.js'
 
 /** Maximum length of a logged path: a path may contain a long model name. */
 const MAX_PATH = 256
@@ -47,18 +46,18 @@ export interface End {
  * Whether the line is written: always for failures, slow requests and requests with more than one attempt,
  * and for the share `log.sample_success` of the others.
  */
-export function isLogged(x: Exchange, results: Results, { outcome, seconds }: End): boolean {
+export function isLogged(x: Exchange, { outcome, seconds }: End): boolean {
   const { sampleSuccess, slowMs } = x.generation.snapshot.config.log
   if (sampleSuccess === 1 || outcome !== 'ok') return true
-  if ((results.sent?.attempts.length ?? 0) > 1) return true
-  if ((firstContentMs(x, results) ?? seconds * 1000) > slowMs) return true
+  if ((x.attempts?.list.length ?? 0) > 1) return true
+  if ((x.firstContentMs ?? seconds * 1000) > slowMs) return true
   return Math.random() < sampleSuccess
 }
 
 /** The line that ends the exchange in the log. Durations are in ms; undefined if a phase did not happen. */
-export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
-  const { identified, authenticated, intake, call, admission, sent, delivery } = results
-  const { attempt, candidate, replyResult, error } = results
+export function lineOf(x: Exchange, end: End): ExchangeLine {
+  const { identified, authenticated, intake, received: call, admitted, attempts: sent, delivered } = x
+  const { attempt, candidate, replyResult, error } = x
   const wire = error?.wire ?? replyResult?.error
   const usage = replyResult?.usage
   const { operation = null } = identified ?? {}
@@ -66,8 +65,8 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
   const stream = call?.request.stream ?? false
   const model = call?.request.model
   const { status, outcome } = end
-  const attempts = sent?.attempts.length ?? 0
-  const waits = waitsOf(results)
+  const attempts = sent?.list.length ?? 0
+  const waits = x.waits
   return {
     request_id: x.id,
     client_request_id: identified?.clientRequestId ?? undefined,
@@ -78,14 +77,14 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     status,
     outcome,
     cause: end.cause,
-    limit: admission?.kind === 'refused' ? (admission.limit ?? undefined) : undefined,
+    limit: admitted?.kind === 'refused' ? (admitted.limit ?? undefined) : undefined,
     key_id: authenticated?.identity.keyId,
     account_id: authenticated?.identity.accountId,
     route: target?.route,
     upstream: target?.upstream.config.name,
     dialect: operation === 'native' ? 'native' : target?.dialect,
     model: model === undefined ? undefined : x.generation.modelLabel(model, target ?? null),
-    upstream_model: nameOf(replyResult?.model ?? results.upstreamModel) ?? undefined,
+    upstream_model: nameOf(replyResult?.model ?? x.upstreamModel) ?? undefined,
     stream,
     generation: x.generation.snapshot.generation,
     gateway: x.generation.snapshot.config.server.name,
@@ -109,20 +108,20 @@ export function lineOf(x: Exchange, results: Results, end: End): ExchangeLine {
     overhead_ms: end.overheadMs,
     auth_ms: authenticated?.tookMs,
     receive_ms: intake?.tookMs ?? undefined,
-    admit_ms: admission?.tookMs ?? undefined,
-    guardrails: joined(results.guard?.list ?? []),
-    guard_ms: results.guard?.tookMs,
+    admit_ms: admitted?.tookMs ?? undefined,
+    guardrails: joined(x.guard?.list ?? []),
+    guard_ms: x.guard?.tookMs,
     back_off_ms: positive(sent?.backOffMs),
     connect_ms: waits.connectMs ?? undefined,
     first_byte_ms: waits.firstByteMs ?? undefined,
     reply_ms: waits.replyMs ?? undefined,
     translate_ms: positive(sent?.translateMs),
-    first_token_ms: firstContentMs(x, results) ?? undefined,
-    relay_ms: delivery?.relayMs ?? undefined,
-    client_wait_ms: positive(delivery?.clientWaitMs),
+    first_token_ms: x.firstContentMs ?? undefined,
+    relay_ms: delivered?.relayMs ?? undefined,
+    client_wait_ms: positive(delivered?.clientWaitMs),
     bytes_in: intake?.bytes ?? 0,
-    bytes_out: delivery?.sentBytes ?? 0,
-    chunks: positive(delivery?.chunks),
+    bytes_out: delivered?.sentBytes ?? 0,
+    chunks: positive(delivered?.chunks),
     input_tokens: usage?.input,
     output_tokens: usage?.output,
     cache_read_tokens: usage?.cacheRead,

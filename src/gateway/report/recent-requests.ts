@@ -19,7 +19,6 @@ import type { ClientFormat } from '../../formats/chat/operations.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { nameOf, outcomeOf } from '../charges/ledger-entry.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Results } from '../phases/phase-results.js'
 
 /** One request without its contents. Can be serialized as JSON. */
 export interface RequestHead {
@@ -90,8 +89,8 @@ export function mergedHeads(lists: readonly (readonly RequestHead[])[]): Request
 }
 
 /** The head of an ended exchange; null if its body was not read or its key was refused. */
-export function headOf(x: Exchange, results: Results): RequestHead | null {
-  const { authenticated, call, intake, replyResult } = results
+export function headOf(x: Exchange): RequestHead | null {
+  const { authenticated, received: call, intake, replyResult } = x
   if (authenticated === null || call === null) return null
   const { keyId, accountId, labels } = authenticated.identity
   const { request, format, dialect, wire } = call
@@ -113,7 +112,7 @@ export function headOf(x: Exchange, results: Results): RequestHead | null {
     promptTokens: usage.input ?? estimate(),
     usage,
     tier: replyResult?.tier ?? null,
-    outcome: outcomeOf(x, results),
+    outcome: outcomeOf(x),
     sketch: requestShapeOf(request),
   }
 }

@@ -27,7 +27,6 @@ import { hostOf } from '../../http/message.js'
 import type { AttemptResult, ReplyListener } from '../attempts/attempt-result.js'
 import { nameOf } from '../charges/ledger-entry.js'
 import type { Exchange } from '../client-exchange.js'
-import { firstContentMs, type Results } from '../phases/phase-results.js'
 import type { RequestTrace, TracedAttempt } from './forward-client-trace.js'
 import type { End } from './log-line.js'
 import { CapturedReply, inputAttributes } from './span-content.js'
@@ -50,8 +49,8 @@ export class Traces implements Tracing {
     return trace instanceof TracedRequest ? trace.listener : null
   }
 
-  end(x: Exchange, results: Results, end: End): void {
-    if (x.trace instanceof TracedRequest) x.trace.end(x, results, end)
+  end(x: Exchange, end: End): void {
+    if (x.trace instanceof TracedRequest) x.trace.end(x, end)
   }
 }
 
@@ -101,17 +100,17 @@ class TracedRequest implements RequestTrace, ReplyListener {
     return traceHeaders(context)
   }
 
-  end(x: Exchange, results: Results, end: End): void {
+  end(x: Exchange, end: End): void {
     const { span } = this
     const endMs = x.startedMs + end.seconds * 1000
-    if (span.isRecording()) this.describe(x, results, end)
-    const ended = { results, end }
-    for (const attempt of results.sent?.attempts ?? []) {
+    if (span.isRecording()) this.describe(x, end)
+    const ended = { x, end }
+    for (const attempt of x.attempts?.list ?? []) {
       const attemptSpan = this.attempts.get(attempt)
       if (attemptSpan?.isRecording() === true) this.describeAttempt(attemptSpan, attempt, ended)
       attemptSpan?.end(this.wallMs(attempt.endedAtMs ?? endMs))
     }
-    for (const call of results.guard?.calls ?? []) this.addGuardSpan(call)
+    for (const call of x.guard?.calls ?? []) this.addGuardSpan(call)
     span.end(this.wallMs(endMs))
   }
 
@@ -129,22 +128,22 @@ class TracedRequest implements RequestTrace, ReplyListener {
     span.end(this.wallMs(endedMs))
   }
 
-  private describe(x: Exchange, results: Results, end: End): void {
+  private describe(x: Exchange, end: End): void {
     const { span } = this
-    span.updateName(serverName(x, results))
-    span.setAttributes(serverAttributes(x, results, end))
+    span.updateName(serverName(x))
+    span.setAttributes(serverAttributes(x, end))
     const { outcome, cause } = end
     // An error of the client leaves the status unset, as the conventions for HTTP servers require.
     if (cause === 'gateway' || cause === 'provider') {
       span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
     }
-    this.addEvents(x, results)
+    this.addEvents(x)
   }
 
-  private addEvents(x: Exchange, results: Results): void {
+  private addEvents(x: Exchange): void {
     const { span } = this
     let before: string | null = null
-    for (const { occasion, after, candidate, beganAtMs } of results.sent?.attempts ?? []) {
+    for (const { occasion, after, candidate, beganAtMs } of x.attempts?.list ?? []) {
       const { name } = candidate.target.upstream.config
       const attributes = {
         'sluice.upstream': name,
@@ -154,9 +153,9 @@ class TracedRequest implements RequestTrace, ReplyListener {
       if (occasion !== 'first') span.addEvent(occasion, attributes, this.wallMs(beganAtMs ?? 0))
       before = name
     }
-    const { delivery } = results
-    const contentMs = firstContentMs(x, results)
-    const headMs = delivery?.headMs ?? delivery?.wholeMs ?? null
+    const { delivered } = x
+    const contentMs = x.firstContentMs
+    const headMs = delivered?.headMs ?? delivered?.wholeMs ?? null
     if (headMs !== null) span.addEvent('commit', {}, this.wallMs(x.startedMs + headMs))
     if (contentMs !== null) span.addEvent('first_content', {}, this.wallMs(x.startedMs + contentMs))
   }
@@ -164,13 +163,13 @@ class TracedRequest implements RequestTrace, ReplyListener {
   private describeAttempt(
     span: Span,
     attempt: AttemptResult,
-    { results, end }: { readonly results: Results; readonly end: End },
+    { x, end }: { readonly x: Exchange; readonly end: End },
   ): void {
-    const { call } = results
-    const isFinal = attempt === results.attempt
+    const { received: call } = x
+    const isFinal = attempt === x.attempt
     const outcome = isFinal ? end.outcome : (attempt.outcome ?? 'ok')
-    span.updateName(attemptName(attempt, results))
-    span.setAttributes(attemptAttributes(attempt, results, outcome))
+    span.updateName(attemptName(attempt, x))
+    span.setAttributes(attemptAttributes(attempt, x, outcome))
     if (attempt.contentAtMs !== null) {
       span.addEvent('first_content', {}, this.wallMs(attempt.contentAtMs))
     }
@@ -181,7 +180,7 @@ class TracedRequest implements RequestTrace, ReplyListener {
     if (!this.capturesContent || call === null) return
     span.setAttributes(inputAttributes(call.request))
     // The reply of the upstream may have text that guardrails have masked or refused.
-    const isGuarded = results.guard !== null
+    const isGuarded = x.guard !== null
     const reply = isGuarded ? undefined : this.replies.get(attempt)
     if (reply === undefined) return
     span.setAttributes(reply.attributes(attempt.candidate.target.upstreamCodec, call.request))
@@ -203,9 +202,9 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 }
 
 /** `POST /v1/chat/completions`; the method alone if the path is unknown. */
-function serverName(x: Exchange, results: Results): string {
+function serverName(x: Exchange): string {
   const method = methodOf(x)
-  const route = httpRoute(x, results)
+  const route = httpRoute(x)
   return route === undefined ? method : `${method} ${route}`
 }
 
@@ -215,7 +214,7 @@ function methodOf({ req }: Exchange): string {
 }
 
 /** The path without the parts that the client chooses. */
-function httpRoute({ path }: Exchange, { identified, candidate }: Results): string | undefined {
+function httpRoute({ path, identified, candidate }: Exchange): string | undefined {
   const operation = identified?.operation ?? null
   if (operation === null) return undefined
   if (operation === 'native') {
@@ -226,15 +225,15 @@ function httpRoute({ path }: Exchange, { identified, candidate }: Results): stri
   return path.replace(/^(\/v1\/responses\/)[^/]+/, '$1{id}')
 }
 
-function serverAttributes(x: Exchange, results: Results, end: End): Attributes {
+function serverAttributes(x: Exchange, end: End): Attributes {
   const { req, generation } = x
-  const { identified, authenticated, admission, candidate, call, sent } = results
+  const { identified, authenticated, admitted, candidate, received: call, attempts } = x
   const { status, outcome, cause } = end
   const [address, port] = splitHost(hostOf(req))
   return {
     'http.request.method': METHODS.has(req.method ?? '') ? req.method : '_OTHER',
     'http.response.status_code': status,
-    'http.route': httpRoute(x, results),
+    'http.route': httpRoute(x),
     'url.path': (identified?.operation ?? null) === null ? undefined : x.path.slice(0, 256),
     'url.scheme': 'encrypted' in req.socket ? 'https' : 'http',
     'server.address': address,
@@ -242,42 +241,42 @@ function serverAttributes(x: Exchange, results: Results, end: End): Attributes {
     'client.address': x.clientAddress,
     'network.protocol.version': req.httpVersion,
     'error.type': outcome === 'ok' ? undefined : outcome,
-    'gen_ai.operation.name': operationOf(results),
+    'gen_ai.operation.name': operationOf(x),
     'gen_ai.request.model': nameOf(call?.request.model ?? null) ?? undefined,
-    'gen_ai.response.model': nameOf(results.replyResult?.model ?? null) ?? undefined,
+    'gen_ai.response.model': nameOf(x.replyResult?.model ?? null) ?? undefined,
     'sluice.request_id': x.id,
     'sluice.client_request_id': identified?.clientRequestId ?? undefined,
     'sluice.outcome': outcome,
     'sluice.cause': cause,
-    'sluice.limit': admission?.kind === 'refused' ? (admission.limit ?? undefined) : undefined,
+    'sluice.limit': admitted?.kind === 'refused' ? (admitted.limit ?? undefined) : undefined,
     'sluice.account_id': authenticated?.identity.accountId,
     'sluice.key_id': authenticated?.identity.keyId,
     'sluice.ingress': identified?.format ?? undefined,
     'sluice.route': candidate?.target.route,
     'sluice.upstream': candidate?.target.upstream.config.name,
     'sluice.generation': generation.snapshot.generation,
-    'sluice.guardrails': results.guard?.list.join(' '),
-    'sluice.attempts': sent?.attempts.length ?? 0,
+    'sluice.guardrails': x.guard?.list.join(' '),
+    'sluice.attempts': attempts?.list.length ?? 0,
     'sluice.overhead_ms': end.overheadMs,
   }
 }
 
 /** `chat gpt-4o`. */
-function attemptName({ candidate }: AttemptResult, results: Results): string {
-  const operation = operationOf(results) ?? 'request'
+function attemptName({ candidate }: AttemptResult, x: Exchange): string {
+  const operation = operationOf(x) ?? 'request'
   return candidate.model === '' ? operation : `${operation} ${nameOf(candidate.model) ?? ''}`
 }
 
 /** The attributes of the span of an attempt that ended with `outcome`. */
-function attemptAttributes(attempt: AttemptResult, results: Results, outcome: string): Attributes {
+function attemptAttributes(attempt: AttemptResult, x: Exchange, outcome: string): Attributes {
   const { candidate, replyResult, status, occasion } = attempt
   const { config } = candidate.target.upstream
   const { hostname, port, protocol } = new URL(config.baseUrl)
-  const request = results.call?.request
+  const request = x.received?.request
   return {
     ...(request === undefined ? {} : requestAttributes(request)),
     ...usageAttributes(replyResult?.usage ?? {}),
-    'gen_ai.operation.name': operationOf(results),
+    'gen_ai.operation.name': operationOf(x),
     'gen_ai.provider.name': providerOf(config, candidate.target.dialect),
     'gen_ai.request.model': nameOf(candidate.model === '' ? null : candidate.model) ?? undefined,
     'gen_ai.response.model': nameOf(replyResult?.model ?? null) ?? undefined,
@@ -327,7 +326,7 @@ function usageAttributes(usage: Usage): Attributes {
 }
 
 /** The operation by the name of the conventions; undefined if they do not define it. */
-function operationOf({ identified }: Results): string | undefined {
+function operationOf({ identified }: Exchange): string | undefined {
   const operation = identified?.operation ?? null
   if (operation === null || operation === 'native' || operation === 'socket') return undefined
   return OPERATIONS[operation].spanName ?? undefined
@@ -362,7 +361,7 @@ export interface Tracing {
   /** Gets the replies of the request if its trace records their content; else null. */
   listener(x: Exchange): ReplyListener | null
   /** Ends the trace of a request. */
-  end(x: Exchange, results: Results, end: End): void
+  end(x: Exchange, end: End): void
   /** Exports the remaining spans; resolves within 3 seconds. */
   close(): Promise<void>
 }

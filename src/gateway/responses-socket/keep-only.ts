@@ -6,13 +6,13 @@ import { objectOf } from '../../base/json.js'
 import { EventEncoder } from '../../formats/openai-responses/client/encode-stream.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Results } from '../phases/phase-results.js'
-import type { Call } from '../phases/receive.js'
-import { sent, type Delivery } from '../phases/relay.js'
+import type { Call } from '../phases/call.js'
+import { sent } from '../phases/relay.js'
+import type { Delivery } from '../phases/phase-results.js'
 import { replyHeaders } from '../phases/reply-headers.js'
 
 /** Sends `response.created` and `response.completed` without output. */
-export async function answerKept(x: Exchange, call: Call, results: Results): Promise<Delivery> {
+export async function answerKept(x: Exchange, call: Call): Promise<Delivery> {
   const { request, clientCodec, keep } = call
   const id = clientCodec.envelope.idPrefix + x.id
   const createdAtSeconds = Math.floor(Date.now() / 1000)
@@ -22,7 +22,7 @@ export async function answerKept(x: Exchange, call: Call, results: Results): Pro
   encoder.event({ type: 'finish', reason: 'stop', raw: null })
   const body = encoder.take()
   await keep?.(objectOf(JSON.parse(encoder.response ?? '{}')), null)
-  const headers = ['content-type', 'text/event-stream', ...replyHeaders(x, results, 'whole')]
+  const headers = ['content-type', 'text/event-stream', ...replyHeaders(x, 'whole')]
   sendReply(x.res, { status: 200, headers, body })
   return sent(Buffer.byteLength(body))
 }

@@ -3,7 +3,7 @@
  * it begins after its original was sent and has its own connection, breaker and ledger entry. If memory or
  * capacity is short, it is dropped and counted.
  */
-import { modelAt } from '../routing/router.js'
+import { modelAt, type RouteShadow } from '../routing/router.js'
 import type { Identity } from '../../accounts/account.js'
 import { NO_LABELS } from '../../accounts/labels.js'
 import { isConfigured } from '../../config/config.js'
@@ -20,20 +20,18 @@ import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
 import { entryOf } from '../charges/ledger-entry.js'
 import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { maxNanoUsd } from '../charges/refuse-unknown-cost.js'
-import { Cancellation, type RequestContext } from '../client-exchange.js'
+import { ServedRequest } from '../served-request.js'
 import type { Generation } from '../generation.js'
 import type { Overload } from '../overload.js'
 import { ONE_ATTEMPT, type Candidate } from '../phases/choose-route.js'
-import type { Identified } from '../phases/identify.js'
+import { type Identified } from '../phases/phase-results.js'
 import { refusalAt } from '../objects/operator-objects.js'
 import { permitsShadow } from '../phases/permit-tools.js'
-import { Results } from '../phases/phase-results.js'
-import type { Call } from '../phases/receive.js'
+import type { Call } from '../phases/call.js'
 import { sent } from '../phases/relay.js'
 import { unexpectedFailureOf, toGatewayError } from '../phases/send-error.js'
 import { NO_TERMS, send, type SendServices } from '../phases/send.js'
 import type { ReportingServices } from '../phases/settle.js'
-import type { RouteShadow } from '../routing/router.js'
 import type { ReplyTransform } from '../streams/reply-transform.js'
 
 /** Maximum share of the memory for bodies that all copies together may use. */
@@ -49,7 +47,7 @@ interface ShadowsServices extends ShadowServices {
 interface Copying {
   readonly shadow: RouteShadow
   readonly held: HeldMemory
-  readonly sent: Pick<SendResult, 'attempts'>
+  readonly sent: Pick<SendResult, 'list'>
   readonly reply: Promise<unknown>
 }
 
@@ -126,9 +124,9 @@ function isStored({ keep, history, body, clientCodec }: Call): boolean {
 }
 
 /** Resolves when the original request has been sent. A large one may take until its reply begins. */
-async function isOut({ attempts }: Copying['sent'], reply: Promise<unknown>): Promise<void> {
+async function isOut({ list }: Copying['sent'], reply: Promise<unknown>): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
-  if (attempts.length > 0) return
+  if (list.length > 0) return
   await reply.catch(() => undefined)
 }
 
@@ -170,21 +168,11 @@ interface Original {
 }
 
 /** Runs in parallel with its original, and shares only the parsed body with it. */
-class ShadowRun implements RequestContext {
-  readonly id = newRequestId(Date.now())
-  readonly generation: Generation
-  readonly cancellation = new Cancellation()
-  /** Shadow requests are not traced. */
-  readonly trace = null
-  /** When it was sent: monotonic, in ms. */
-  startedMs = performance.now()
-  /** The reservation of its slot and its cost; null before it is admitted. */
-  limitReservation: LimitReservation | null = null
+class ShadowRun extends ServedRequest {
   readonly shadow: RouteShadow
   private readonly original: Original
   private readonly held: HeldMemory
   private readonly services: ShadowServices
-  private readonly results = new Results()
   private ownEntry: LedgerEntry | null = null
   private originalEntry: LedgerEntry | null = null
 
@@ -194,8 +182,8 @@ class ShadowRun implements RequestContext {
     { shadow, held }: { readonly shadow: RouteShadow; readonly held: HeldMemory },
     services: ShadowServices,
   ) {
+    super(newRequestId(Date.now()), original.generation)
     this.original = original
-    this.generation = original.generation
     this.shadow = shadow
     this.held = held
     this.services = services
@@ -224,7 +212,7 @@ class ShadowRun implements RequestContext {
 
   private async admitAndSend(): Promise<DropReason | null> {
     if (this.cancellation.reason !== null) return 'draining'
-    const candidate = this.candidate()
+    const candidate = this.copyCandidate()
     if (candidate === null) return 'unsupported'
     const { name } = candidate.target.upstream.config
     if (!this.generation.shadowStates.of(name).breaker.allows()) return 'breaker'
@@ -239,7 +227,7 @@ class ShadowRun implements RequestContext {
    * Null if the target does not support the operation, is not configured, or does not allow a tool of the
    * request.
    */
-  private candidate(): Candidate | null {
+  private copyCandidate(): Candidate | null {
     const { generation, original, shadow } = this
     const { request } = original.call
     const target = generation.target(shadow.target, request, original.call)
@@ -290,12 +278,12 @@ class ShadowRun implements RequestContext {
   }
 
   private async send(candidate: Candidate): Promise<void> {
-    const { original, results, services, generation } = this
+    const { original, services, generation } = this
     const { identity, identified, call, listeners } = original
-    results.identified = identified
-    results.authenticated = { identity: SHADOW, tookMs: 0 }
-    results.call = call
-    results.route = { candidates: [candidate], tookMs: null }
+    this.identified = identified
+    this.authenticated = { identity: SHADOW, tookMs: 0 }
+    this.received = call
+    this.routed = { candidates: [candidate], tookMs: null }
     this.startedMs = performance.now()
     try {
       const route = { candidates: [candidate] as const, handling: ONE_ATTEMPT }
@@ -305,7 +293,7 @@ class ShadowRun implements RequestContext {
       const { held } = this
       const progress = new SendResult()
       progress.listeners = listeners
-      results.sent = progress
+      this.attempts = progress
       const request = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
       const outbound = {
         ...request,
@@ -318,20 +306,20 @@ class ShadowRun implements RequestContext {
       const reply = await send(outbound, () => null, services)
       const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
       // A shadow request has no client.
-      results.delivery = { ...sent(0), headMs }
+      this.delivered = { ...sent(0), headMs }
       if (reply.kind === 'stream') await drained(reply.stream)
     } catch (thrown) {
-      results.error = toGatewayError(thrown)
-      results.failure = unexpectedFailureOf(results.error)
+      this.error = toGatewayError(thrown)
+      this.failure = unexpectedFailureOf(this.error)
     }
   }
 
   /** Writes the ledger entry, which frees the reservation. */
   private async settle(): Promise<void> {
-    const { results, services, limitReservation } = this
+    const { services, limitReservation } = this
     const { ledgerWriter, limiter, log } = services
     const nowMs = performance.now()
-    const entry = { ...entryOf(this, results, nowMs), shadowOf: this.original.id }
+    const entry = { ...entryOf(this, nowMs), shadowOf: this.original.id }
     if (limitReservation !== null) {
       limiter.end(limitReservation, chargedNanoUsd(entry))
       this.limitReservation = null
@@ -339,7 +327,7 @@ class ShadowRun implements RequestContext {
     }
     this.ownEntry = entry
     this.compare()
-    const failure = results.sent?.failure ?? results.failure ?? null
+    const failure = this.attempts?.failure ?? this.failure ?? null
     if (failure !== null) log.error('unforeseen failure', failure, { request_id: this.id })
   }
 

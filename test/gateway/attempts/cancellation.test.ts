@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { GatewayError } from '../../../src/errors.js'
-import { Cancellation } from '../../../src/gateway/client-exchange.js'
+import { Cancellation } from '../../../src/gateway/request-context.js'
 
 const clientGone = new GatewayError('client_gone', 'gone')
 const late = new GatewayError('upstream_timeout', 'late')
