@@ -99,9 +99,10 @@ function requestsOf(
       cancellation,
       run: null,
       calledTools: null,
+      authenticated: { identity: IDENTITY, tookMs: 0 },
+      identity: IDENTITY,
     }
-    const results = { authenticated: { identity: IDENTITY, tookMs: 0 } }
-    const found = readValues(x, { identity: IDENTITY, body, results }, live)
+    const found = readValues(x, { body }, live)
     return found instanceof Promise ? found.then(counted) : counted(found)
   }
 }

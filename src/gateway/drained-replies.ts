@@ -5,20 +5,11 @@
 import { NO_OUTPUT } from '../formats/chat/output-size.js'
 import { outputTokens } from '../ledger/estimate-tokens.js'
 import { hasFinalCounts, type AttemptResult } from './attempts/attempt-result.js'
-import type { RequestContext } from './request-context.js'
-
-/** The key that a request is charged to. */
-interface Payer {
-  readonly accountId: string
-  readonly keyId: string
-  /** A budget applies to the request. */
-  readonly hasBudget: boolean
-}
+import type { ServedRequest } from './served-request.js'
 
 /** The request of a reply that may be drained. */
 export interface DrainedRequest {
-  readonly exchange: Pick<RequestContext, 'generation'>
-  readonly payer: Payer
+  readonly x: ServedRequest
   readonly drainedReplySlots: DrainedReplySlots
 }
 
@@ -35,24 +26,30 @@ export class DrainedReply {
   /**
    * Null if the configuration cancels the upstream, or if the maximum number of drained replies is reached.
    */
-  static of(result: AttemptResult, request: DrainedRequest): DrainedReply | null {
-    const { payer, drainedReplySlots, exchange } = request
+  static of(result: AttemptResult, { x, drainedReplySlots: slots }: DrainedRequest): DrainedReply | null {
+    const { accountId, keyId } = x.identity
+    // Native requests have fixed prices: their tokens change no budget.
+    const hasBudget = x.admitted?.kind === 'admitted' && x.admitted.reservation?.hasBudget === true
     const { onDisconnect } = result.candidate.target.upstream.config
-    const effect = onDisconnect ?? (payer.hasBudget ? 'drain_until_usage' : 'cancel')
+    const effect = onDisconnect ?? (hasBudget ? 'drain_until_usage' : 'cancel')
     if (effect === 'cancel') return null
-    const key = `${payer.accountId} ${payer.keyId}`
-    const { afterDisconnect } = exchange.generation.snapshot.config
-    if (!drainedReplySlots.enter(key, afterDisconnect)) return null
-    return new DrainedReply(result, request, { key, untilUsage: effect === 'drain_until_usage' })
+    const key = `${accountId} ${keyId}`
+    const { afterDisconnect } = x.generation.snapshot.config
+    if (!slots.enter(key, afterDisconnect)) return null
+    return new DrainedReply(result, x, { slots, key, untilUsage: effect === 'drain_until_usage' })
   }
 
   private constructor(
     result: AttemptResult,
-    { exchange: { generation }, drainedReplySlots }: DrainedRequest,
-    { key, untilUsage }: { readonly key: string; readonly untilUsage: boolean },
+    { generation }: ServedRequest,
+    {
+      slots,
+      key,
+      untilUsage,
+    }: { slots: DrainedReplySlots; readonly key: string; readonly untilUsage: boolean },
   ) {
     this.result = result
-    this.slots = drainedReplySlots
+    this.slots = slots
     this.key = key
     this.untilUsage = untilUsage
     this.lateMs = performance.now() + generation.snapshot.config.afterDisconnect.maxMs

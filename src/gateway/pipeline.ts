@@ -3,7 +3,6 @@
  * value, which fills a slot of the exchange (`served-request.ts`); the ledger entry, the metrics and the log
  * line are made from the slots.
  */
-import type { Identity } from '../accounts/account.js'
 import { assertModelAllowed } from '../accounts/allowed-models.js'
 import type { Authenticator } from '../accounts/authentication/authenticator.js'
 import { isRecordable } from '../formats/chat/operations.js'
@@ -15,9 +14,9 @@ import type { RecordingService } from './recording/record-requests.js'
 import type { Escrow } from './reasoning/escrow.js'
 import { refuseControls } from '../formats/wire/request-fields.js'
 import type { StartedReply } from './attempts/attempt.js'
-import { NO_LISTENERS, SendResult, type ReplyListener } from './attempts/attempt-result.js'
+import { NO_LISTENERS, type ReplyListener } from './attempts/attempt-result.js'
 import type { Batches } from './batches/batches.js'
-import type { BodyMemory, HeldMemory } from './body-memory.js'
+import type { BodyMemory } from './body-memory.js'
 import type { SocketPlaces } from './socket-places.js'
 import type { Marking } from '../policy/prompt-cache-marks.js'
 import type { CacheStore } from '../policy/cache-in-store.js'
@@ -35,7 +34,7 @@ import { objectListener } from './objects/made-by-replies.js'
 import { withoutOperatorObjects } from './objects/operator-objects.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
 import { admit, assertRecordable } from './phases/admit.js'
-import type { Admitted, Authenticated, Identified, Delivery } from './phases/phase-results.js'
+import type { Admitted, Delivery, Refused } from './phases/phase-results.js'
 import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses/stored-responses.js'
 import { choose, unknownModel, type Route } from './phases/choose-route.js'
@@ -102,21 +101,18 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
     x.authenticated = authenticated
     x.cancellation.check()
     const { resolved } = identified
-    if (identified.operation === 'socket') {
-      await openSocket(x, authenticated.identity, services)
-    } else if (resolved === null) {
-      const native = hasValues(x) ? await withValues(x, authenticated, services) : authenticated
-      await serveNative(x, { authenticated: native, ending: settlement.ending }, services)
-    } else {
-      const { identity } = authenticated
-      await serveEndpoint(x, { identity, identified, resolved, settlement }, services)
+    if (identified.operation === 'socket') await openSocket(x, services)
+    else if (resolved !== null) await serveEndpoint(x, resolved, services)
+    else {
+      if (hasValues(x)) await services.values.read(x, { body: {} })
+      await serveNative(x, services)
     }
   } catch (thrown) {
-    await replyWithError(x, withSuggestion(toGatewayError(thrown), x), settlement)
+    await replyWithError(x, withSuggestion(toGatewayError(thrown), x))
   } finally {
     const drained = x.attempts?.drained ?? null
     if (drained !== null) await drained
-    const recorded = settlement.ending()
+    const recorded = x.ending()
     if (recorded !== null) await recorded
     x.intake?.held.end()
     settlement.report()
@@ -128,11 +124,11 @@ export async function serve(x: Exchange, services: Services): Promise<void> {
 const LOW_PRIORITY = { priority: 'low' }
 
 /** Opens a WebSocket, whose turns are requests of their own. Rejects with `GatewayError` if it cannot. */
-async function openSocket(x: Exchange, identity: Identity, { sockets }: Services): Promise<void> {
+async function openSocket(x: Exchange, { sockets }: Services): Promise<void> {
   const opening = sockets()
   const opened = opening instanceof Promise ? await opening : opening
   x.cancellation.check()
-  if (x.upgrade !== null) opened.open(x, identity, x.upgrade)
+  if (x.upgrade !== null) opened.open(x, x.identity, x.upgrade)
 }
 
 function hasDimensions({ generation }: Exchange): boolean {
@@ -144,193 +140,124 @@ function hasValues(x: Exchange): boolean {
   return hasDimensions(x) && !mayBeInBody(x, x.generation.snapshot.config.dimensions)
 }
 
-/** A native request with its dimensions. */
-async function withValues(
-  x: Exchange,
-  authenticated: Authenticated,
-  { values }: Services,
-): Promise<Authenticated> {
-  const { identity } = authenticated
-  return { ...authenticated, identity: await values.read(x, { identity, body: {} }) }
-}
-
-/** An authenticated request to one of the gateway's endpoints. */
-interface AuthenticatedRequest {
-  readonly identity: Identity
-  readonly identified: Identified
-  readonly resolved: ResolvedEndpoint
-  readonly settlement: Settlement
-}
-
-/** Serves an authenticated request. Rejects with `GatewayError`. */
-async function serveEndpoint(
-  x: Exchange,
-  { identity: authenticated, identified, resolved, settlement }: AuthenticatedRequest,
-  services: Services,
-): Promise<void> {
-  const { responses } = services
-  const dialect = identified.dialect ?? resolved.dialect
-  const own = { ...resolved, dialect }
-  const { batches } = services
-  const delivering = replyWithoutUpstream(x, own, { identity: authenticated, responses, batches })
+/** Serves an authenticated request to one of the gateway's endpoints. Rejects with `GatewayError`. */
+async function serveEndpoint(x: Exchange, resolved: ResolvedEndpoint, services: Services): Promise<void> {
+  const delivering = replyWithoutUpstream(x, resolved, services)
   if (delivering !== null) {
     x.delivered = await delivering
     return
   }
-  const held = services.bodies.open(authenticated.accountId)
-  const { objects } = services
-  const intake = new Intake(held)
+  const intake = new Intake(services.bodies.open(x.identity.accountId))
   x.intake = intake
-  const received = await receive(x, resolved, intake)
-  x.received = received
-  const reading = hasDimensions(x)
-    ? services.values.read(x, { identity: authenticated, body: received.body })
-    : authenticated
-  const identity = reading instanceof Promise ? await reading : reading
+  x.received = await receive(x, resolved, intake)
+  const reading = hasDimensions(x) ? services.values.read(x, { body: x.received.body }) : null
+  if (reading instanceof Promise) await reading
   // The stored conversation that the request continues.
-  const resuming = responses.resume(received, identity, held, x.turn?.kept)
-  const call = resuming instanceof Promise ? await resuming : resuming
-  x.received = call
+  const resuming = services.responses.resume(x.received, x.identity, intake.held, x.turn?.kept)
+  x.received = resuming instanceof Promise ? await resuming : resuming
   const isKeptOnly = x.turn?.generates === false
-  const recording = isKeptOnly ? null : beginRecording(x, { identity, call }, services)
+  const recording = isKeptOnly ? null : beginRecording(x, services)
   if (recording !== null) await recording
-  const { plugins } = x.generation
-  const calledFor = plugins === null ? undefined : calledForOf(x, identity, services)
-  const chosen = choose(call, identity, x.generation, calledFor)
-  const allowed = withoutOperatorObjects(chosen, call, x.generation)
-  const permitted = permitTools(allowed, call, { identity, generation: x.generation })
+  const permitted = permittedRoute(x, services)
   x.routed = permitted
-  const { accountId } = identity
-  const guarding = guardCall(call, permitted, { accountId, objects })
-  const route = guarding instanceof Promise ? await guarding : guarding
-  x.routed = route
-  if (isKeptOnly) return keepOnly(x, call)
+  const { accountId } = x.identity
+  const guarding = guardCall(x.received, permitted, { accountId, objects: services.objects })
+  x.routed = guarding instanceof Promise ? await guarding : guarding
+  if (isKeptOnly) return keepOnly(x)
   assertRecordable(services.ledgerWriter)
-  const { clientRequestId } = identified
-  const routed = { x, identity, clientRequestId, call, candidates: route.candidates }
-  const { metrics, log } = services
   if (resolved.endpoint.operation === 'count') {
-    const judging = judge(x, route, { call, identity, metrics, log, held })
-    const counted = judging === null ? routed : { ...routed, call: await judging }
-    return countTokens(counted, settlement, services)
+    const judging = judge(x, x.received, services)
+    if (judging !== null) x.received = await judging
+    return countTokens(x, services)
   }
-  const admitting = admit(routed, services)
-  const admission = admitting instanceof Promise ? await admitting : admitting
-  x.admitted = admission
-  if (admission.kind === 'refused') throw admission.error
-  x.limitReservation = admission.limitReservation
-  services.values.admitted(identity)
-  x.cancellation.check()
-  const judging = judge(x, route, { call: admission.call, identity, metrics, log, held })
-  const judged = judging === null ? admission.call : await judging
-  if (judging !== null) x.received = judged
-  const admitted = {
-    identity,
-    identified,
-    admission,
-    call: judged,
-    route,
-    held,
-    settlement,
-    mark: null,
-  }
-  const reply = await sendOrReplay(x, admitted, services)
+  const admitting = admit(x, services)
+  const call = admitted(x, admitting instanceof Promise ? await admitting : admitting, services)
+  const judging = judge(x, call, services)
+  if (judging !== null) x.received = await judging
+  const reply = await sendOrReplay(x, judging === null ? call : x.received, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
-  const recorded = reply.kind === 'whole' ? settlement.ending() : null
+  const recorded = reply.kind === 'whole' ? x.ending() : null
   if (recorded !== null) await recorded
   const headers = replyHeaders(x, reply.kind)
   const { timeouts } = services
-  x.delivered = relay(x, reply, { clientCodec: call.clientCodec, headers, timeouts })
+  x.delivered = relay(x, reply, { clientCodec: x.received.clientCodec, headers, timeouts })
   if (x.delivered.closed !== null) await x.delivered.closed
 }
 
+/** The route with the candidates that may get the request. Throws `GatewayError`. */
+function permittedRoute(x: Exchange, services: Services): Route {
+  const { call, identity, generation } = x
+  const calledFor = generation.plugins === null ? undefined : calledForOf(x, services)
+  const chosen = choose(call, identity, generation, calledFor)
+  return permitTools(withoutOperatorObjects(chosen, call, generation), call, { identity, generation })
+}
+
+/** Notes the decision; the call that may be sent. Throws the error of a refusal, and a cancellation. */
+function admitted(x: Exchange, admission: Admitted | Refused, { values }: Services): Call {
+  x.admitted = admission
+  if (admission.kind === 'refused') throw admission.error
+  x.limitReservation = admission.limitReservation
+  values.admitted(x.identity)
+  x.cancellation.check()
+  return admission.call ?? x.call
+}
+
 /** Begins to record the request; null if the configuration records none. */
-function beginRecording(
-  x: Exchange,
-  { identity, call }: { readonly identity: Identity; readonly call: Call },
-  services: Services,
-): Promise<void> | null {
+function beginRecording(x: Exchange, services: Services): Promise<void> | null {
   const { record } = x.generation.snapshot.config
-  if (record === null || !isRecordable(call.endpoint.operation)) return null
+  if (record === null || !isRecordable(x.call.endpoint.operation)) return null
   return Promise.resolve(services.recording()).then((recording) => {
-    x.recorder = recording.begin(x, identity, call, record)
+    x.recorder = recording.begin(x, record)
   })
 }
 
 /** Answers a turn without an upstream. */
-async function keepOnly(x: Exchange, call: Call): Promise<void> {
+async function keepOnly(x: Exchange): Promise<void> {
   const { answerKept } = await import('./responses-socket/keep-only.js')
-  x.delivered = await answerKept(x, call)
-}
-
-/** An admitted request with the values of the earlier phases. */
-interface AdmittedRequest {
-  readonly identity: Identity
-  readonly identified: Identified
-  readonly admission: Admitted
-  /** The call after the guardrails. */
-  readonly call: Call
-  readonly route: Route
-  readonly held: HeldMemory
-  readonly settlement: Settlement
-  mark: Outbound['mark']
+  x.delivered = await answerKept(x)
 }
 
 /** Sends the request, unless the route has a cache that answers it. */
-async function sendOrReplay(
-  x: Exchange,
-  admitted: AdmittedRequest,
-  services: Services,
-): Promise<StartedReply> {
-  const { identity, call, route, settlement } = admitted
-  const { cache, cacheControl } = route.config
-  if (cacheControl !== null) {
-    const { ttl } = cacheControl
-    const scope = { accountId: identity.accountId, route: route.candidates[0].target.route, ttl }
-    admitted.mark = (await services.marking()).marker(scope)
+async function sendOrReplay(x: Exchange, call: Call, services: Services): Promise<StartedReply> {
+  const { config, candidates } = x.route
+  let mark: Outbound['mark'] = null
+  if (config !== null && config.cacheControl !== null) {
+    const { ttl } = config.cacheControl
+    const scope = { accountId: x.identity.accountId, route: candidates[0].target.route, ttl }
+    mark = (await services.marking()).marker(scope)
   }
-  if (cache === null) return sendAdmitted(x, admitted, call, services)
+  if (config === null || config.cache === null) return sendAdmitted(x, { call, sent: call, mark }, services)
+  const { cache } = config
   const opening = services.caching()
   const caching = opening instanceof Promise ? await opening : opening
-  const send = (captured: Call): Promise<StartedReply> => sendAdmitted(x, admitted, captured, services)
-  return caching.serve({ x, identity, call, route, cache, settlement, send })
+  const send = (sent: Call): Promise<StartedReply> => sendAdmitted(x, { call, sent, mark }, services)
+  return caching.serve({ x, call, config, cache, send })
 }
 
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
-  admitted: AdmittedRequest,
-  call: Call,
+  { call, sent, mark }: { readonly call: Call; readonly sent: Call; readonly mark: Outbound['mark'] },
   services: Services,
 ): Promise<StartedReply> {
-  const { identity, identified, admission, route, held, settlement, mark } = admitted
-  const { generation } = x
-  const { reservation } = admission
-  const made = objectListener(call, identity, services.objects)
-  const sent = new SendResult()
-  sent.listeners = listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null)
-  x.attempts = sent
+  const { generation, identity, route } = x
+  const { accountId } = identity
+  const made = objectListener(sent, identity, services.objects)
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
-    exchange: x,
-    identity,
-    call,
-    route,
-    held,
-    reservation,
-    sent,
-    terms: termsOf(x.req, identity.accountId),
+    call: sent,
     states: generation.states,
-    reasoning: { accountId: identity.accountId, isKept: true },
+    terms: termsOf(x.req, accountId),
+    reasoning: { accountId, isKept: true },
     mark,
+    listeners: listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null),
   }
-  const reply = send(outbound, settlement.ending, services)
+  const reply = send(x, outbound, services)
   const { shadow } = route
   if (shadow === null) return reply
-  const listeners = listenersOf(made)
-  const original = { id: x.id, generation, identity, identified, call: unguarded(admitted.call), listeners }
-  x.copied = services.shadows.copy(original, { shadow, held, sent, reply })
+  const copying = { call: unguarded(call), shadow, reply, listeners: listenersOf(made) }
+  x.copied = services.shadows.copy(x, copying)
   return reply
 }
 
@@ -348,36 +275,29 @@ function unguarded(call: Call): Call {
   return copy
 }
 
-/** What replies without an upstream are made with. */
-interface ServedHere extends Pick<Services, 'responses' | 'batches'> {
-  readonly identity: Identity
-}
-
 /** Serves files and batches, whose endpoints may name an object. */
-async function serveObjects(
-  x: Exchange,
-  resolved: ResolvedEndpoint,
-  { identity, batches }: ServedHere,
-): Promise<Delivery> {
-  return (await batches()).serve(x, resolved, { identity })
+async function serveObjects(x: Exchange, own: ResolvedEndpoint, { batches }: Services): Promise<Delivery> {
+  return (await batches()).serve(x, own)
 }
 
 /** Replies to model lists, stored responses, files and batches; null if the endpoint needs an upstream. */
 function replyWithoutUpstream(
   x: Exchange,
   resolved: ResolvedEndpoint,
-  served: ServedHere,
+  services: Services,
 ): Delivery | Promise<Delivery> | null {
-  const { identity, responses } = served
-  switch (resolved.endpoint.operation) {
+  const { operation } = resolved.endpoint
+  switch (operation) {
     case 'models':
-      return replyWithModels(x, resolved, identity)
     case 'stored':
     case 'stored-input':
-      return serveStoredResponse(x, resolved, { identity, responses })
     case 'files':
-    case 'batches':
-      return serveObjects(x, resolved, served)
+    case 'batches': {
+      const own = { ...resolved, dialect: x.identified?.dialect ?? resolved.dialect }
+      if (operation === 'models') return replyWithModels(x, own)
+      if (operation === 'files' || operation === 'batches') return serveObjects(x, own, services)
+      return serveStoredResponse(x, own, { identity: x.identity, responses: services.responses })
+    }
     default:
       return null
   }
@@ -397,16 +317,12 @@ function withSuggestion(
 }
 
 /** Sends the error to the client after the ledger entry is written. */
-async function replyWithError(
-  x: Exchange,
-  error: GatewayError,
-  { ending }: Settlement,
-): Promise<void> {
+async function replyWithError(x: Exchange, error: GatewayError): Promise<void> {
   x.error = error
   x.failure = unexpectedFailureOf(error)
   // If the upstream's reply is still being read for its usage, the entry is written when that ends.
   const drained = x.attempts?.drained ?? null
-  if (drained === null) await ending()
+  if (drained === null) await x.ending()
   const { dialect = null, resolved = null } = x.identified ?? {}
   const format = errorCodecOf(resolved?.wire ?? null, dialect)
   const sentBytes = sendErrorReply(x, error, { format, headers: errorHeaders(x) })
@@ -417,9 +333,9 @@ async function replyWithError(
 function replyWithModels(
   x: Exchange,
   { dialect, endpoint }: Pick<ResolvedEndpoint, 'dialect' | 'endpoint'>,
-  identity: Identity,
 ): Delivery {
   const { model } = endpoint
+  const { identity } = x
   const { models } = x.generation
   if (model !== undefined) refuseControls(model)
   const query = (x.req.url ?? '').slice(x.path.length + 1)

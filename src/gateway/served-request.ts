@@ -1,7 +1,8 @@
 /**
- * One request while it is served. Its slots get what the phases return, in the order of this class; the ledger
- * entry, the metrics and the log line are derived from them.
+ * One request while it is served. Its slots get what the phases return, in the order of this class; the
+ * ledger entry, the metrics and the log line are derived from them.
  */
+import type { Identity } from '../accounts/account.js'
 import type { GatewayError } from '../errors.js'
 import type { ReplyResult } from '../formats/translated-stream.js'
 import type { LedgerEntry } from '../ledger/entry.js'
@@ -10,6 +11,7 @@ import type { CacheUse } from '../policy/cache-rules.js'
 import type { GuardNotes } from '../policy/guard-notes.js'
 import type { ObservedExchange } from '../policy/plugins.js'
 import type { AttemptResult, SendResult } from './attempts/attempt-result.js'
+import type { HeldMemory } from './body-memory.js'
 import type { CalledTools } from './dimensions/called-tools.js'
 import type { Generation } from './generation.js'
 import type { Call, Intake } from './phases/call.js'
@@ -25,7 +27,9 @@ import type {
 import type { RequestTrace } from './report/forward-client-trace.js'
 import { Cancellation, type RequestContext } from './request-context.js'
 
-/** A request of a client, a copy of one, or a line of a batch. A slot is null until its phase has returned. */
+/**
+ * A request of a client, a copy of one, or a line of a batch. A slot is null until its phase has returned.
+ */
 export class ServedRequest implements RequestContext {
   readonly id: string
   readonly generation: Generation
@@ -46,8 +50,8 @@ export class ServedRequest implements RequestContext {
   received: Call | null = null
   /** Null if the request is not recorded. */
   recorder: RequestRecorder | null = null
-  routed: (Pick<Route, 'candidates' | 'tookMs'> & Partial<Pick<Route, 'config'>>) | null = null
-  admitted: Omit<Admitted, 'call' | 'reservation'> | Refused | null = null
+  routed: Route | null = null
+  admitted: Admitted | Refused | null = null
   /** The reservation of its limits, which the limiter renews while the request runs. */
   limitReservation: LimitReservation | null = null
   /** What guardrails did; null if none applies. */
@@ -66,11 +70,36 @@ export class ServedRequest implements RequestContext {
   failure: unknown = null
   /** Time for writing the ledger entry to the ledger or the spool, in ms. */
   entryMs = 0
+  /**
+   * Writes the ledger entry before the client gets the end of its reply. Resolves when the end may be sent;
+   * null: at once.
+   */
+  ending: () => Promise<void> | null = NO_ENTRY
 
   constructor(id: string, generation: Generation, startedMs = performance.now()) {
     this.id = id
     this.generation = generation
     this.startedMs = startedMs
+  }
+
+  /** The key that the request runs as. This and the next three throw before their phase has returned. */
+  get identity(): Identity {
+    return filled(this.authenticated).identity
+  }
+
+  /** The checked request. */
+  get call(): Call {
+    return filled(this.received)
+  }
+
+  /** The route, with the candidates. */
+  get route(): Route {
+    return filled(this.routed)
+  }
+
+  /** The memory of its bodies. */
+  get held(): HeldMemory {
+    return filled(this.intake).held
   }
 
   /** The attempt whose reply the client gets, else the last one; null if there is none. */
@@ -111,6 +140,14 @@ export class ServedRequest implements RequestContext {
     return this.attempts?.list.reduce<Waits>(totalOf, NO_WAITS) ?? NO_WAITS
   }
 }
+
+function filled<Slot>(slot: Slot | null): Slot {
+  if (slot === null) throw new Error('a phase has not returned')
+  return slot
+}
+
+/** Of requests whose entry is written after their reply. */
+const NO_ENTRY = (): null => null
 
 /** Waiting times, in ms; null if there was no such wait. */
 type Waits = Readonly<Pick<AttemptResult, 'connectMs' | 'firstByteMs' | 'replyMs'>>

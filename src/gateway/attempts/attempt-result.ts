@@ -124,7 +124,7 @@ export class SendResult {
   /** Marks for the provider's prompt cache in the last prepared request. */
   preparedMarks = 0
   /** Get what each attempt sends and receives, in this order. */
-  listeners = NO_LISTENERS
+  readonly listeners: readonly ReplyListener[]
   /** Time spent on translating the request and the reply. */
   translateMs = 0
   /** Time spent on fetching media that the request names by URL. */
@@ -138,6 +138,10 @@ export class SendResult {
   /** The exception that a codec threw, for the log. */
   failure: unknown = null
   private winner: AttemptResult | null = null
+
+  constructor(listeners = NO_LISTENERS) {
+    this.listeners = listeners
+  }
 
   /** The attempt whose reply the client gets, else the last one; null if there is none. */
   get final(): AttemptResult | null {

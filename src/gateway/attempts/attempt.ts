@@ -9,8 +9,6 @@ import type { JsonObject } from '../../base/json.js'
 import { ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import type { Steps } from '../../base/steps.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
-import type { HeldMemory } from '../body-memory.js'
-import type { RequestContext } from '../request-context.js'
 import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import { DrainedReply, type DrainedRequest } from '../drained-replies.js'
 import type { Target } from '../generation.js'
@@ -55,9 +53,6 @@ import type { CandidateTurn } from './retry-or-fallback.js'
 
 /** The request that an attempt is made for, and the services that the attempt uses. */
 export interface AttemptRequest extends DrainedRequest {
-  readonly exchange: RequestContext
-  /** Counts the memory of its bodies. */
-  readonly held: HeldMemory
   readonly timeouts: Timeouts
   /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
@@ -163,7 +158,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     this.collected = new CollectedReply(request, this.target)
     const { connectMs, idleMs, totalMs } = this.target.upstream.config.timeouts
     const { firstByteMs } = prepared.outgoing
-    const { startedMs } = request.exchange
+    const { startedMs } = request.x
     const maxMs = Math.min(totalMs, request.timeoutMs)
     this.clock = new AttemptClock({ connectMs, firstByteMs, idleMs, totalMs: maxMs, startedMs })
   }
@@ -171,18 +166,18 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   /** Sends the request. */
   send(): void {
     const { result, prepared, target } = this
-    const { exchange, timeouts } = this.request
+    const { x, timeouts } = this.request
     const nowMs = performance.now()
     result.beganAtMs = nowMs
     this.clock.begin(nowMs)
     this.awaitNext('connectMs', nowMs)
     target.series.inflight(1)
     timeouts.add(this)
-    const { reason } = exchange.cancellation
+    const { reason } = x.cancellation
     if (reason !== null) return this.cancel(reason)
     const { onFreshConnection = false, outgoing } = prepared
     const { path, body } = outgoing
-    const traced = exchange.trace?.headers(result)
+    const traced = x.trace?.headers(result)
     const headers = traced === undefined ? outgoing.headers : [...outgoing.headers, ...traced]
     for (const listener of this.listeners) listener.sent?.(result, { path, headers, body })
     const stream = outgoing.streamed?.open()
@@ -409,10 +404,9 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   private openStream(): void {
     const { prepared, target } = this
-    const { exchange } = this.request
+    const { x } = this.request
     const stream =
-      this.stream ??
-      openReplyStream(prepared, target, { exchange, owner: this, headers: this.collected.headers })
+      this.stream ?? openReplyStream(prepared, target, { x, owner: this, headers: this.collected.headers })
     this.stream = stream
     this.result.isStreamed = true
     this.result.replyResult = stream.translation
@@ -514,7 +508,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
 
   /** The exchange was cancelled. If the client left, the rest of the reply may be read for its usage. */
   cancel(reason: GatewayError): void {
-    const { state, result } = this
+    const { state } = this
     if (this.stream?.isMetered === true) {
       if (reason.kind !== 'client_gone') this.abandon()
       return
@@ -527,7 +521,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
     }
     const isDrainable = state === 'whole' || state === 'stream' || (state === 'waiting' && !this.isUploading)
     if (reason.kind === 'client_gone' && isDrainable) {
-      this.drainedReply = DrainedReply.of(result, this.request)
+      this.drainedReply = DrainedReply.of(this.result, this.request)
     }
     const { drainedReply } = this
     if (drainedReply === null) return this.fail(reason.wire)
@@ -674,7 +668,7 @@ class CollectedReply {
 
   /** Keeps a chunk; false if the body exceeds its limit. Throws `overloaded` if there is no memory for it. */
   keep(chunk: Buffer, isReply: boolean): boolean {
-    this.request.held.takeReply(chunk.length)
+    this.request.x.held.takeReply(chunk.length)
     this.bytes += chunk.length
     if (this.bytes > roomFor(isReply)) {
       // The beginning of a large error has its words.
@@ -710,11 +704,11 @@ class CollectedReply {
   read(prepared: PreparedRequest, begun: EarlierReply | null): ReadReply | Promise<ReadReply> {
     const beganMs = performance.now()
     const { chunks, bytes, target, headers } = this
-    const { exchange, held, sent } = this.request
+    const { x, sent } = this.request
     const scan = this.scan === null ? null : this.scanSteps(this.scan)
     const read = readReply(
       { headers, chunks, bytes, scan, target, isEvents: this.isEvents, begun },
-      { prepared, exchange, held },
+      { prepared, x },
     )
     const translated = (): void => void (sent.translateMs += performance.now() - beganMs)
     if (!(read instanceof Promise)) translated()

@@ -12,8 +12,7 @@ import { afterFirstInput } from '../../formats/moderations/chat.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
 import { observedFormat } from '../../formats/observed-format.js'
 import type { MarkedBody, Marks } from '../../policy/prompt-cache-marks.js'
-import type { HeldMemory } from '../body-memory.js'
-import type { RequestContext } from '../request-context.js'
+import type { ServedRequest } from '../served-request.js'
 import type { Target } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/call.js'
@@ -36,9 +35,8 @@ import type { Escrow, Scope } from '../reasoning/escrow.js'
 
 /** The request, and the services that preparing it uses. */
 export interface Request {
-  readonly exchange: RequestContext
+  readonly x: ServedRequest
   readonly call: Call
-  readonly held: HeldMemory
   readonly memory: Memory
   /** The client's header, passed on; null if it sent none. */
   readonly idempotencyKey: string | null
@@ -137,7 +135,7 @@ export class Preparation {
     credential: number,
     fetching: Promise<Call> | null,
   ): Promise<PreparedRequest> {
-    const { exchange, call, sent } = this.request
+    const { x, call, sent } = this.request
     let fetched = call
     if (fetching !== null) {
       const beganMs = performance.now()
@@ -149,7 +147,7 @@ export class Preparation {
     }
     const beganMs = performance.now()
     const restored = await this.withReasoning(fetched, candidate)
-    exchange.cancellation.check()
+    x.cancellation.check()
     const attempt = { candidate, credential, beganMs }
     if (call.raw.length + (fetched.fetchedBytes ?? 0) <= LARGE_BYTES) {
       return this.encode(restored, attempt)
@@ -157,16 +155,16 @@ export class Preparation {
     const losses = new LossList()
     const destination = this.destination(candidate)
     const rendered = await bodyTurns.run(renderSteps(restored, destination, losses))
-    exchange.cancellation.check()
+    x.cancellation.check()
     const { marks } = destination
     return this.keep({ call: restored, rendered, losses: losses.paths, marks }, attempt)
   }
 
   /** The call with the stored reasoning of its history; the call itself if the model does not reason. */
   private withReasoning(call: Call, candidate: Candidate): Call | Promise<Call> {
-    const { exchange, memory } = this.request
-    if (exchange.generation.facts(candidate.model).reasoning === false) return call
-    return withRestoredReasoning(call, candidate, memory, exchange)
+    const { x, memory } = this.request
+    if (x.generation.facts(candidate.model).reasoning === false) return call
+    return withRestoredReasoning(call, candidate, memory, x)
   }
 
   private known({ target, model, defaults }: Candidate): Encoded | undefined {
@@ -195,7 +193,7 @@ export class Preparation {
 
   private destination({ target, model, defaults }: RenderedFor): MarkedDestination {
     const { wire, upstreamCodec, upstream, quirks } = target
-    const { generation } = this.request.exchange
+    const { generation } = this.request.x
     const { allowSyntheticUser } = generation.snapshot.config
     const { name, allowBetas: betas } = upstream.config
     const facts = generation.facts(model)
@@ -333,9 +331,9 @@ export class Preparation {
 
   /** Records the losses. Throws `untranslatable` if `on_loss` refuses the request because of them. */
   private report(call: Call, lost: readonly string[]): void {
-    const { exchange, sent } = this.request
+    const { x, sent } = this.request
     sent.preparedLosses = spelled(call, lost)
-    assertLossesAllowed(exchange.generation.snapshot.config.onLoss, lost, call)
+    assertLossesAllowed(x.generation.snapshot.config.onLoss, lost, call)
   }
 }
 
@@ -365,14 +363,6 @@ function nextOf(
   }
 }
 
-/** A request whose media may be fetched. */
-interface MediaRequest {
-  readonly exchange: RequestContext
-  readonly call: Call
-  /** Counts the memory of the media; the caller ends it. */
-  readonly held: HeldMemory
-}
-
 /**
  * The call with bytes in place of the URLs that its upstream cannot read; null if there are none, or fetching
  * is off. Rejects with `malformed_request` naming the part.
@@ -380,9 +370,8 @@ interface MediaRequest {
  * Fetches the images and files that a request references by URL, for upstreams that cannot read URLs. Runs
  * before the pure encoding, if the configuration allows it.
  */
-function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null {
-  const { exchange, call } = request
-  const { media } = exchange.generation
+function fetchMedia({ x, call }: Request, target: Target): Promise<Call> | null {
+  const { media } = x.generation
   const { upstreamCodec } = target
   if (media === null || upstreamCodec.readsUrl === undefined || target.dialect === call.dialect) return null
   const urls = new Map<string, string>()
@@ -391,7 +380,7 @@ function fetchMedia(request: MediaRequest, target: Target): Promise<Call> | null
       if (!upstreamCodec.readsUrl(url, type) && !urls.has(url)) urls.set(url, path)
   }
   if (urls.size === 0) return null
-  return fetchAll(urls, media, request).then((fetched) => {
+  return fetchAll(urls, media, x).then((fetched) => {
     let fetchedBytes = 0
     for (const { bytes } of fetched.values()) fetchedBytes += bytes.length
     return { ...call, request: withMedia(call.request, fetched), fetchedBytes }
@@ -427,9 +416,9 @@ function urlOf(part: UserPart): string | null {
 async function fetchAll(
   urls: ReadonlyMap<string, string>,
   media: MediaFetcher,
-  { exchange, held }: MediaRequest,
+  { generation, cancellation, held }: ServedRequest,
 ): Promise<Map<string, Media>> {
-  const { maxPerRequest } = exchange.generation.snapshot.config.fetchMedia
+  const { maxPerRequest } = generation.snapshot.config.fetchMedia
   if (urls.size > maxPerRequest) {
     throw new GatewayError(
       'malformed_request',
@@ -438,7 +427,7 @@ async function fetchAll(
     )
   }
   const aborter = new AbortController()
-  exchange.cancellation.onCancel((reason) => aborter.abort(reason))
+  cancellation.onCancel((reason) => aborter.abort(reason))
   const fetched = new Map<string, Media>()
   const failures: Error[] = []
   const fetchOne = async ([url, path]: [string, string]): Promise<void> => {
@@ -454,11 +443,11 @@ async function fetchAll(
   }
   try {
     await Promise.all([...urls].map(fetchOne))
-    exchange.cancellation.check()
+    cancellation.check()
     const [first] = failures
     if (first !== undefined) throw first
   } finally {
-    exchange.cancellation.onCancel(null)
+    cancellation.onCancel(null)
   }
   return fetched
 }
@@ -506,7 +495,7 @@ function withRestoredReasoning(
   call: Call,
   { target, model }: Candidate,
   { escrow, accountId, delayEndUntil }: Memory,
-  { generation }: Pick<RequestContext, 'generation'>,
+  { generation }: ServedRequest,
 ): Call | Promise<Call> {
   if (target.wire === call.wire || !escrow.enabled) return call
   if (!isChat(call.request)) return call

@@ -19,8 +19,8 @@ import { parsedSteps } from '../../formats/wire/json/parse-scanned.js'
 import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import { strayReply } from '../../formats/wire/upstream-errors.js'
 import { atOnce, type Steps } from '../../base/steps.js'
-import { copiesOf, type HeldMemory } from '../body-memory.js'
-import type { RequestContext } from '../request-context.js'
+import { copiesOf } from '../body-memory.js'
+import type { ServedRequest } from '../served-request.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/call.js'
 import { bodyTurns } from '../../base/turn-queue.js'
@@ -60,18 +60,18 @@ export function openReplyStream(
   prepared: PreparedRequest,
   target: Target,
   {
-    exchange,
+    x,
     owner,
     headers,
   }: {
-    readonly exchange: RequestContext
+    readonly x: ServedRequest
     readonly owner: ReplyOwner
     readonly headers: IncomingHttpHeaders
   },
 ): ReplyTransform {
   const { call } = prepared
   const { upstreamCodec } = target
-  const media = openMediaStream(call, target, seedOf(exchange, call, target), headers)
+  const media = openMediaStream(call, target, seedOf(x, call, target), headers)
   if (media !== null) {
     const { type } = media.writer
     const form = { ...EVENT_STREAM, type, ...(media.writer.isBytes && { heartbeat: '' }) }
@@ -83,7 +83,7 @@ export function openReplyStream(
     const onWhole = (reply: JsonObject): void => {
       if (!stream.readsOutline) keep?.(reply)
     }
-    const onTool = exchange.calledTools?.note
+    const onTool = x.calledTools?.note
     const watcher = upstreamCodec.newWatcher({ includeUsage, onWhole, onTool })
     const stream = new PassthroughStream(
       watcher,
@@ -93,7 +93,7 @@ export function openReplyStream(
     )
     return captured(new ReplyTransform(stream, owner, formOf(call)), call)
   }
-  const options = translationOf(prepared, target, exchange)
+  const options = translationOf(prepared, target, x)
   const guard = call.guard?.open(false) ?? null
   // The spread comes last: with a spread first, V8 gives every object a hidden class of its own.
   const translation = new TranslatedStream({ guard, ...options })
@@ -132,14 +132,14 @@ function captured(stream: ReplyTransform, { capture }: Call): ReplyTransform {
 function translationOf(
   { call, outgoing }: PreparedRequest,
   target: Target,
-  exchange: RequestContext,
+  x: ServedRequest,
 ): TranslationOptions {
   const { clientCodec, request } = call
   const { upstreamCodec } = target
   const { encodedBody, next } = outgoing
-  const seed = seedOf(exchange, call, target)
+  const seed = seedOf(x, call, target)
   const mayOmitCall = encodedBody !== null && upstreamCodec.mayOmitCall?.(encodedBody, request) === true
-  const onTool = exchange.calledTools?.note
+  const onTool = x.calledTools?.note
   return { upstreamCodec, clientCodec, request, seed, mayPause: next !== null, mayOmitCall, onTool }
 }
 
@@ -179,10 +179,9 @@ interface UnreadReply {
   readonly begun: EarlierReply | null
 }
 
-/** The request of a reply, and the memory for its copies. */
+/** The request of a reply. */
 interface ReplyOf {
-  readonly exchange: RequestContext
-  readonly held: HeldMemory
+  readonly x: ServedRequest
   readonly prepared: PreparedRequest
 }
 
@@ -200,7 +199,7 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
     return bodyTurns.run(largeReply(reply, of)).then((read) => judgedLarge(read, call))
   }
   const bytes = joinChunks(reply.chunks)
-  of.held.takeReply(copiesOf(bytes.length, isAscii(bytes)))
+  of.x.held.takeReply(copiesOf(bytes.length, isAscii(bytes)))
   const whole = (): WholeReply => wholeOf(reply, of)
   if (isEvents) return readOn(whole(), call, (reply) => atOnce(reply.readEvents([bytes])))
   const text = bytes.toString('utf8')
@@ -214,7 +213,7 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   if (parsed === null) return refused(strayReply(NOT_JSON, text.slice(0, MAX_ERROR_BYTES)))
   const { replyFacts } = target.upstreamCodec
   if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
-    const watcher = replyFacts(body, of.exchange.calledTools?.note)
+    const watcher = replyFacts(body, of.x.calledTools?.note)
     if (watcher.error === null) {
       keeper(call, target)?.(body)
       call.capture?.body(body, target.upstreamCodec, call.request)
@@ -236,21 +235,21 @@ function replyInArray(array: JsonValue[] | null, isStream: boolean): JsonObject 
 
 function readVectorsOf(
   { chunks, target, bytes, scan }: UnreadReply,
-  { prepared: { call }, exchange, held }: ReplyOf,
+  { prepared: { call }, x }: ReplyOf,
 ): ReadReply | Promise<ReadReply> {
-  const { generation } = exchange
-  held.takeReply(bytes * 2)
-  const seed = seedOf(exchange, call, target)
+  const { generation } = x
+  x.held.takeReply(bytes * 2)
+  const seed = seedOf(x, call, target)
   const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
   return scan === null ? atOnce(steps) : bodyTurns.run(steps)
 }
 
 function readTaskOf(
   { chunks, target, bytes, scan, headers, isEvents, begun }: UnreadReply,
-  { prepared: { call }, exchange, held }: ReplyOf,
+  { prepared: { call }, x }: ReplyOf,
 ): ReadReply | Promise<ReadReply> {
-  held.takeReply(bytes * 4)
-  const seed = seedOf(exchange, call, target)
+  x.held.takeReply(bytes * 4)
+  const seed = seedOf(x, call, target)
   const earlier = begun !== null && 'result' in begun ? begun : null
   const steps = taskSteps({ chunks, scan, headers, isEvents, earlier }, { call, target, seed })
   if (scan !== null || bytes > LARGE_BYTES) {
@@ -273,9 +272,9 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | Unjudge
   const isUsed = call.keep !== undefined || call.capture !== undefined
   const isKept = isPassed && isUsed && bytes <= MAX_STORED_BYTES
   const needsValue = scan.excess === null && (!isPassed || isKept)
-  if (needsValue) of.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
+  if (needsValue) of.x.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
   else if (!isPassable(call, target)) return outlined(Buffer.of(), scan, reply, of)
-  else of.held.takeReply(bytes)
+  else of.x.held.takeReply(bytes)
   let body: Buffer | null = yield* joinedSteps(chunks)
   yield
   if (!needsValue) return outlined(body, scan, reply, of)
@@ -333,7 +332,7 @@ function* encodedSteps(reply: WholeReply, call: Call): Steps<ReadReply> {
 
 function* largeEvents(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | UnjudgedReply> {
   const { chunks } = reply
-  for (const chunk of chunks) of.held.takeReply(copiesOf(chunk.length, isAscii(chunk)))
+  for (const chunk of chunks) of.x.held.takeReply(copiesOf(chunk.length, isAscii(chunk)))
   const whole = wholeOf(reply, of)
   const resume = yield* whole.readEvents(chunks)
   chunks.length = 0
@@ -349,7 +348,7 @@ function outlined(
   bytes: Buffer,
   scan: ReplyScan,
   { target }: UnreadReply,
-  { prepared: { call }, exchange }: ReplyOf,
+  { prepared: { call }, x }: ReplyOf,
 ): ReadReply {
   const outline = scan.isComplete ? parseLatin1(scan.outline) : null
   if (outline === null && scan.excess === null) {
@@ -357,7 +356,7 @@ function outlined(
   }
   const error = tooComplex('reply', scan.excess ?? '')
   const watcher =
-    outline === null ? null : (target.upstreamCodec.replyFacts?.(outline, exchange.calledTools?.note) ?? null)
+    outline === null ? null : (target.upstreamCodec.replyFacts?.(outline, x.calledTools?.note) ?? null)
   if (watcher === null) return refused(error)
   const { usage, outputSize: read } = watcher
   const size = { bytes: read.bytes + scan.omittedText, calls: read.calls }
@@ -375,9 +374,9 @@ function isPassable(call: Call, target: Target): boolean {
   return target.wire === call.wire && !call.request.stream && call.guard === undefined
 }
 
-function wholeOf({ begun, target }: UnreadReply, { prepared, exchange }: ReplyOf): WholeReply {
+function wholeOf({ begun, target }: UnreadReply, { prepared, x }: ReplyOf): WholeReply {
   if (begun !== null && !('result' in begun)) return begun
-  return newWhole(translationOf(prepared, target, exchange), prepared.call.guard)
+  return newWhole(translationOf(prepared, target, x), prepared.call.guard)
 }
 
 /** Stores a reply that passes through; the upstream stores it too. */
@@ -455,7 +454,7 @@ function refused(error: WireError): ReadReply {
   return { kind: 'answer', body: '', bytes: 0, replyResult: resultOf({ ...nothing, error }) }
 }
 
-function seedOf(x: RequestContext, call: Call, target: Target): Seed {
+function seedOf(x: ServedRequest, call: Call, target: Target): Seed {
   return {
     id: call.clientCodec.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),

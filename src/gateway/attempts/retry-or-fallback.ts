@@ -5,8 +5,8 @@
  */
 import type { RetryConfig } from '../../config/config.js'
 import { isProviderFailure, type WireError } from '../../errors.js'
-import type { RequestContext } from '../request-context.js'
-import type { Candidate, Handling } from '../phases/choose-route.js'
+import type { ServedRequest } from '../served-request.js'
+import type { Candidate } from '../phases/choose-route.js'
 import type { Clock } from '../../base/rolling-sums.js'
 import type { AttemptResult } from './attempt-result.js'
 import type { BreakerAttempt } from './breaker.js'
@@ -38,8 +38,7 @@ interface FailedAttempt {
 
 /** The request whose attempt failed. */
 export interface RetriedRequest {
-  readonly exchange: Pick<RequestContext, 'startedMs'>
-  readonly handling: Handling
+  readonly x: Pick<ServedRequest, 'startedMs' | 'route'>
   readonly preparation: Preparation
   /** The client's deadline for the whole reply, in ms from its request; infinite if it sent none. */
   readonly timeoutMs: number
@@ -65,12 +64,12 @@ export function stepAfter(
   if (isStaleConnection(error, result) && prepared.onFreshConnection !== true) {
     return { kind: 'at_once', prepared: { ...prepared, onFreshConnection: true } }
   }
-  const { isRepeatable, handling } = request
+  const { isRepeatable } = request
   const reaction = reactionTo(error, result)
   const leftMs = timeLeftMs(turn, request)
   if (reaction === 'never' || leftMs < MIN_LEFT_MS) return END
   if (turn.rotate(result)) return { kind: 'at_once', prepared: null }
-  const { retry } = handling
+  const { retry } = request.x.route.handling
   const waitMs = reaction === 'retry' ? turn.retryInMs(retry, error) : null
   if (waitMs !== null && leftMs - waitMs >= MIN_LEFT_MS && turn.mayRetry(retry)) {
     return { kind: 'retry', waitMs }
@@ -79,9 +78,9 @@ export function stepAfter(
 }
 
 /** Until the deadline of the client, or of the upstream. */
-function timeLeftMs({ candidate }: CandidateTurn, { exchange, timeoutMs }: RetriedRequest): number {
+function timeLeftMs({ candidate }: CandidateTurn, { x, timeoutMs }: RetriedRequest): number {
   const { totalMs } = candidate.target.upstream.config.timeouts
-  return exchange.startedMs + Math.min(timeoutMs, totalMs) - performance.now()
+  return x.startedMs + Math.min(timeoutMs, totalMs) - performance.now()
 }
 
 /**

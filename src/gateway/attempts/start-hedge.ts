@@ -7,15 +7,9 @@ import type { HedgeConfig } from '../../config/config.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'
-import type { Candidate, Handling } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/choose-route.js'
+import type { ServedRequest } from '../served-request.js'
 import type { HedgeBudget } from './retry-and-hedge-budgets.js'
-
-/** The request that may be hedged. */
-interface Hedged {
-  readonly request: ChatRequest
-  readonly candidates: readonly [Candidate, ...Candidate[]]
-  readonly handling: Handling
-}
 
 /** The settings of a route that hedges, and its spending on hedges. */
 interface HedgeRules {
@@ -25,24 +19,25 @@ interface HedgeRules {
 
 /** The hedge of one request. */
 export class Hedging {
-  private readonly hedged: Hedged
-  private readonly generation: Generation
+  private readonly x: ServedRequest
+  private readonly request: ChatRequest
   private readonly rules: HedgeRules
   private timer: NodeJS.Timeout | null = null
 
   /**
    * Null if the route does not hedge. Counts the cost of the request towards the hedge budget of the route.
    */
-  static of(hedged: Hedged, generation: Generation): Hedging | null {
-    const { hedge, hedges } = hedged.handling
+  static of(x: ServedRequest, request: ChatRequest): Hedging | null {
+    const { candidates, handling } = x.route
+    const { hedge, hedges } = handling
     if (hedge === null || hedges === null) return null
-    hedges.request(costOf(hedged.candidates[0], hedged.request, generation))
-    return new Hedging(hedged, generation, { config: hedge, budget: hedges })
+    hedges.request(costOf(candidates[0], request, x.generation))
+    return new Hedging(x, request, { config: hedge, budget: hedges })
   }
 
-  private constructor(hedged: Hedged, generation: Generation, rules: HedgeRules) {
-    this.hedged = hedged
-    this.generation = generation
+  private constructor(x: ServedRequest, request: ChatRequest, rules: HedgeRules) {
+    this.x = x
+    this.request = request
     this.rules = rules
   }
 
@@ -61,13 +56,14 @@ export class Hedging {
    * the hedge budget.
    */
   target(first: Candidate): { readonly candidate: Candidate; readonly isAllowed: boolean } {
-    const { candidates, request } = this.hedged
-    const other = candidates.find((candidate) => {
+    const { request } = this
+    const { generation, route } = this.x
+    const other = route.candidates.find((candidate) => {
       if (candidate === first || candidate.isFallback) return false
-      return this.generation.states.of(candidate.target.upstream.config.name).breaker.allows()
+      return generation.states.of(candidate.target.upstream.config.name).breaker.allows()
     })
     const candidate = other ?? first
-    const cost = costOf(candidate, request, this.generation)
+    const cost = costOf(candidate, request, generation)
     const { config, budget } = this.rules
     return { candidate, isAllowed: budget.tryHedge(cost, config.extraSpend) }
   }

@@ -24,16 +24,10 @@ import { CandidateTurn, stepAfter, type RetriedRequest, type TurnSettings } from
 import type { Hedging } from './start-hedge.js'
 
 /** An admitted request, and the services that sending it uses. */
-export interface SendOptions extends AttemptRequest, Omit<RetriedRequest, 'exchange'> {
-  /** In the order in which they are tried. */
-  readonly candidates: readonly Candidate[]
+export interface SendOptions extends AttemptRequest, Omit<RetriedRequest, 'x'> {
   readonly states: TurnSettings['states']
   /** Null if the route does not hedge. */
   readonly hedging: Hedging | null
-  /** Null if no limit on tokens or money applies. */
-  readonly reservation: Reservation | null
-  /** Called before the client gets the end of a stream; see `ReplyOwner`. */
-  readonly ending: () => Promise<void> | null
 }
 
 /** The attempt that the loop makes next. */
@@ -58,6 +52,8 @@ const LONG_HEAD_WAIT_MS = 30_000
 export class Candidates implements AttemptLoop {
   readonly headWaitMs: number
   private readonly sending: SendOptions
+  /** Null if no limit on tokens or money applies. */
+  private readonly reservation: Reservation | null
   private readonly queue: CandidateQueue<Candidate>
   private readonly turnSettings: TurnSettings
   /** Attempts that have not ended; two only while a hedge runs. */
@@ -69,8 +65,11 @@ export class Candidates implements AttemptLoop {
   private resolve: (ended: Ended) => void = () => undefined
 
   constructor(sending: SendOptions) {
-    const { candidates, handling, hedging, states } = sending
+    const { x, hedging, states } = sending
+    const { candidates, handling } = x.route
+    const { admitted } = x
     this.sending = sending
+    this.reservation = admitted?.kind === 'admitted' ? admitted.reservation : null
     this.turnSettings = { states, stickyKey: handling.stickyKey }
     this.queue = new CandidateQueue(candidates, ({ target }) => {
       return states.of(target.upstream.config.name).breaker
@@ -116,15 +115,15 @@ export class Candidates implements AttemptLoop {
    */
   private async prepare(next: NextAttempt): Promise<PreparedRequest | null> {
     const { turn, occasion, ready } = next
-    const { exchange, preparation } = this.sending
+    const { x, preparation } = this.sending
     try {
       // The reservation of the admission covers the first attempt.
       const isCovered = occasion === 'first' || (await this.isCovered(turn))
-      exchange.cancellation.check()
+      x.cancellation.check()
       if (isCovered) return ready ?? (await preparation.of(turn.candidate, turn.credential))
     } catch (cause) {
       this.abandon(turn)
-      const isFirst = this.lastError === null || exchange.cancellation.reason !== null
+      const isFirst = this.lastError === null || x.cancellation.reason !== null
       if (isFirst || !(cause instanceof GatewayError)) throw cause
       return null
     }
@@ -134,14 +133,13 @@ export class Candidates implements AttemptLoop {
 
   /** Whether the limits of the request allow one more attempt, for which its reservation is raised. */
   private isCovered(turn: CandidateTurn): boolean | Promise<boolean> {
-    const { reservation, sent } = this.sending
-    return reservation?.cover(turn.candidate, sent.list) ?? true
+    return this.reservation?.cover(turn.candidate, this.sending.sent.list) ?? true
   }
 
   /** Ends the turn before anything is sent. */
   private abandon(turn: CandidateTurn): void {
     turn.abandoned()
-    this.sending.reservation?.decided(turn.candidate)
+    this.reservation?.decided(turn.candidate)
   }
 
   /** Sends the attempt. Resolves when a reply begins, or when no attempt is running any more. */
@@ -158,7 +156,7 @@ export class Candidates implements AttemptLoop {
     occasion: Occasion,
     earlier: EarlierParts = NO_PARTS,
   ): void {
-    const { sent, reservation, hedging, exchange } = this.sending
+    const { sent, hedging, x } = this.sending
     const after = this.lastError?.kind ?? null
     const result = new AttemptResult(turn.candidate, sent.preparedLosses, { occasion, after })
     result.call = prepared.call
@@ -166,13 +164,13 @@ export class Candidates implements AttemptLoop {
     result.replyResult = earlier.stream?.translation ?? null
     result.earlierUsage = earlier.stream?.translation.usage ?? earlier.whole?.usage ?? result.earlierUsage
     sent.began(result)
-    reservation?.decided(turn.candidate)
+    this.reservation?.decided(turn.candidate)
     const attempt = new Attempt(this.sending, this, { turn, result, prepared, earlier })
     turn.begin()
     this.running.push(attempt)
     if (occasion === 'first') hedging?.start(() => void this.hedge())
     attempt.send()
-    exchange.cancellation.onCancel((reason) => {
+    x.cancellation.onCancel((reason) => {
       hedging?.stop()
       for (const each of [...this.running]) each.cancel(reason)
     })
@@ -180,9 +178,9 @@ export class Candidates implements AttemptLoop {
 
   /** The attempt after a failed one; null if there is none. Throws what the client gets. */
   private async after(failed: Attempt, error: GatewayError): Promise<NextAttempt | null> {
-    const { exchange } = this.sending
+    const { x } = this.sending
     const { turn, result, prepared } = failed
-    if (exchange.cancellation.reason !== null) throw error
+    if (x.cancellation.reason !== null) throw error
     const step = stepAfter({ result, prepared, error: error.wire }, turn, this.sending)
     switch (step.kind) {
       case 'amended':
@@ -202,11 +200,11 @@ export class Candidates implements AttemptLoop {
   }
 
   private async backOff(waitMs: number): Promise<void> {
-    const { exchange, sent } = this.sending
+    const { x, sent } = this.sending
     const beganMs = performance.now()
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(resolve, waitMs)
-      exchange.cancellation.onCancel((reason) => {
+      x.cancellation.onCancel((reason) => {
         clearTimeout(timer)
         reject(reason)
       })
@@ -216,7 +214,7 @@ export class Candidates implements AttemptLoop {
 
   /** The first content is late: starts a second attempt beside the running one. */
   private async hedge(): Promise<void> {
-    const { hedging, sent, exchange, preparation } = this.sending
+    const { hedging, sent, x, preparation } = this.sending
     const late = this.isSettled ? undefined : this.running[0]
     if (hedging === null || late === undefined) return
     const { candidate, isAllowed } = hedging.target(late.turn.candidate)
@@ -230,7 +228,7 @@ export class Candidates implements AttemptLoop {
     try {
       const isCovered = await this.isCovered(turn)
       if (!isCovered) sent.hedgeDenied = name
-      exchange.cancellation.check()
+      x.cancellation.check()
       const prepared = isCovered ? await preparation.of(candidate, turn.credential) : null
       // Meanwhile the other attempt may have ended, or the client may have left.
       if (prepared === null || this.isSettled || this.running.length === 0) this.abandon(turn)
@@ -253,7 +251,7 @@ export class Candidates implements AttemptLoop {
     // Only the attempt that opened the stream has it: the attempt that continues a paused reply does not.
     const own = this.running.find((attempt) => attempt.stream === stream)
     if (own !== undefined) this.win(own)
-    return this.sending.ending()
+    return this.sending.x.ending()
   }
 
   /** The client gets the reply of this attempt; the other one is cancelled. */

@@ -22,7 +22,7 @@ import {
   type BatchInfo,
 } from '../../policy/batch-records.js'
 import type { LineEnd } from './clients/client-form.js'
-import { forget, type CreateServices, type Creator } from './create-batch.js'
+import { forget, type CreateServices } from './create-batch.js'
 import { LONGEST_MS, settleBatch, UNUSED } from './charge-batch.js'
 import { FileStore, type StoredFile } from '../../policy/file-store.js'
 import { Journal, type LineUse } from './journal.js'
@@ -105,7 +105,7 @@ export class Batches {
   }
 
   /** Answers a request to an endpoint of files or of batches. Rejects with `GatewayError`. */
-  serve(x: Exchange, { dialect, endpoint }: ResolvedEndpoint, creator: Creator): Promise<Delivery> {
+  serve(x: Exchange, { dialect, endpoint }: ResolvedEndpoint): Promise<Delivery> {
     const { operation, model: named = null } = endpoint
     const files = this.files()
     if (files === null) return Promise.reject(new GatewayError('untranslatable', FILES_OFF))
@@ -114,10 +114,10 @@ export class Batches {
       const target = openai === null ? null : x.generation.nativeTarget(openai)
       const others = target === null ? null : new UpstreamFiles(target, this.options.lines.objects)
       const isGoogle = dialect === 'gemini'
-      return serveFiles(x, named, { identity: creator.identity, files, others, isGoogle })
+      return serveFiles(x, named, { identity: x.identity, files, others, isGoogle })
     }
     const services = { ...this.services(files), wake: () => this.wake() }
-    return serveBatches(x, { dialect, named }, creator, services)
+    return serveBatches(x, { dialect, named }, services)
   }
 
   /** Looks for batches to work on. */

@@ -12,7 +12,7 @@ import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import { limitDemandsOf, type LimitDemand } from '../../limits/find-limits.js'
 import { refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
-import type { RequestContext } from '../request-context.js'
+import type { Exchange } from '../client-exchange.js'
 import type { RequestValues } from '../dimensions/request-values.js'
 import type { Candidate } from '../phases/choose-route.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
@@ -21,10 +21,9 @@ import type { LineUse } from './journal.js'
 
 /** A part of a batch that is being made. */
 export interface NewPart {
-  readonly x: RequestContext
+  readonly x: Exchange
   /** With the values of dimensions of its lines. */
   readonly identity: Identity
-  readonly clientRequestId: string | null
   readonly program: string | null
   /** The form of its client. */
   readonly ingress: ClientFormat
@@ -58,7 +57,6 @@ export const UNUSED: LineUse = { usage: {}, source: 'none', nanoUsd: 0 }
 export function entryOfPart({
   x,
   identity,
-  clientRequestId,
   program,
   ingress,
   id,
@@ -70,7 +68,7 @@ export function entryOfPart({
   const { target } = candidate
   const modelName = x.generation.limitedAs(model, target)
   const request = { model, stream: false }
-  const parts = { x, identity, clientRequestId, request, target, model: candidate.model, modelName }
+  const parts = { x, identity, request, target, model: candidate.model, modelName }
   const { input, output, nanoUsd } = most
   const use = { usage: { input, output }, nanoUsd, isPriced: nanoUsd !== null }
   const whole = { ...provisionalEntry(parts, use), requestId: id, batch, atMs: Date.now() }

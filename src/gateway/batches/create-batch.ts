@@ -9,8 +9,6 @@ import type { DialectName } from '../../formats/dialect.js'
 import { errorCodecOf } from '../../formats/index.js'
 import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import { headerOf } from '../../http/message.js'
-import { programOf } from '../../http/client-program.js'
-import { clientRequestIdOf } from '../../http/request-id.js'
 import type { LedgerWriter } from '../../ledger/ledger-writer.js'
 import type { Limiter } from '../../limits/limiter.js'
 import type { Exchange } from '../client-exchange.js'
@@ -54,31 +52,23 @@ export interface CreateServices {
 /** Each has a reservation and a ledger entry of its own. */
 const MAX_PARTS = 100
 
-/** The client that makes a batch. */
-export interface Creator {
-  readonly identity: Identity
-}
-
-/** A creator with the form of its request. */
-interface BatchCreator extends Creator {
-  readonly form: ClientForm
-  /** The model in the path; null if there is none. */
-  readonly model: string | null
-}
-
-/** Makes a batch of the account. Rejects with `GatewayError`; then nothing is left of it. */
+/**
+ * Makes a batch of the account; `model`: that of the path, null if there is none. Rejects with
+ * `GatewayError`; then nothing is left of it.
+ */
 export async function createBatch(
   x: Exchange,
-  { identity, form, model }: BatchCreator,
+  { form, model }: { readonly form: ClientForm; readonly model: string | null },
   services: CreateServices,
 ): Promise<Batch> {
   const { files, records } = services
+  const { identity } = x
   const { accountId } = identity
   const { maxOpenPerAccount } = x.generation.snapshot.config.batches
   if ((await records.open(accountId)).length >= maxOpenPerAccount) throw tooManyOpen(maxOpenPerAccount)
   const asked = await form.ask(x, { identity, files, model })
   try {
-    return await createAsked(x, { identity, form, asked }, services)
+    return await createAsked(x, { form, asked }, services)
   } finally {
     if (asked.inputFileId === '') await files.remove(asked.input)
   }
@@ -86,20 +76,13 @@ export async function createBatch(
 
 async function createAsked(
   x: Exchange,
-  {
-    identity: authenticated,
-    form,
-    asked,
-  }: Creator & { readonly form: ClientForm; readonly asked: AskedBatch },
+  { form, asked }: { readonly form: ClientForm; readonly asked: AskedBatch },
   services: CreateServices,
 ): Promise<Batch> {
   const { files, values } = services
   const { body } = asked
   const { dimensions } = x.generation.snapshot.config
-  const identity =
-    dimensions.length === 0
-      ? authenticated
-      : await values.read(x, { identity: authenticated, body, hasLines: true })
+  const identity = dimensions.length === 0 ? x.identity : await values.read(x, { body, hasLines: true })
   const id = newId(form.idPrefix)
   const headers = headersOf(x, asked.resolved.dialect)
   const planned = await planLines(x, { id, asked, identity, headers }, services)
@@ -385,12 +368,10 @@ async function recordBatch(
   const { candidates, model, form, lines, plan, vendor } = planned
   const nowMs = Date.now()
   const { keepMs } = files.settings
-  const clientRequestId = clientRequestIdOf(x.req)
-  const program = programOf(headerOf(x.req, 'user-agent'))
   const parts = planned.parts.map(({ dimensions, most, lines: own }, at) => {
     const values = dimensions === undefined ? identity : { ...identity, dimensions }
     const partId = at === 0 ? id : `${id}-${at + 1}`
-    const shared = { x, clientRequestId, program, ingress, model, candidate: candidates[0], batch: id }
+    const shared = { x, program: x.program, ingress, model, candidate: candidates[0], batch: id }
     return newPartOf({ ...shared, identity: values, id: partId, lines: own, most })
   })
   const reserved = parts.map(({ demands }) => ({ demands, isHeld: demands.length > 0 }))

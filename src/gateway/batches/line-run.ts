@@ -11,10 +11,10 @@ import { withoutSecrets } from '../../formats/wire/openai/error-body.js'
 import { needsOf } from '../../limits/find-limits.js'
 import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
-import { SendResult } from '../attempts/attempt-result.js'
+import { NO_LISTENERS, SendResult } from '../attempts/attempt-result.js'
 import { Preparation } from '../attempts/prepare-candidate.js'
 import { UpstreamStates } from '../attempts/upstream-state.js'
-import type { BodyMemory, HeldMemory } from '../body-memory.js'
+import type { BodyMemory } from '../body-memory.js'
 import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
 import { maxUsage } from '../charges/estimate-max-cost.js'
 import { entryOf } from '../charges/ledger-entry.js'
@@ -25,11 +25,11 @@ import type { Generation } from '../generation.js'
 import { guardCall } from '../objects/check-translated-request.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
 import { withoutOperatorObjects } from '../objects/operator-objects.js'
-import { choose, ONE_ATTEMPT, type Candidate, type Route } from '../phases/choose-route.js'
+import { choose, directRoute, type Candidate, type Route } from '../phases/choose-route.js'
 import { judge } from '../phases/judge.js'
 import { permitTools } from '../phases/permit-tools.js'
 import { callIn } from '../phases/receive.js'
-import type { Call } from '../phases/call.js'
+import { Intake, type Call } from '../phases/call.js'
 import { sent } from '../phases/relay.js'
 import { toGatewayError } from '../phases/send-error.js'
 import { NO_TERMS, send, type SendServices } from '../phases/send.js'
@@ -97,14 +97,13 @@ export class LineRun extends ServedRequest {
   isUnpriced = false
   private readonly scope: LineScope
   private readonly body: Buffer
-  private readonly held: HeldMemory
 
   constructor(scope: LineScope, { id, body }: { readonly id: string; readonly body: Buffer }) {
     super(id, scope.generation)
     this.isInBatch = true
     this.scope = scope
     this.body = body
-    this.held = scope.services.bodies.open(scope.identity.accountId)
+    this.intake = new Intake(scope.services.bodies.open(scope.identity.accountId))
   }
 
   /** The request for the vendor, and what it may cost. Rejects as a direct request is refused. */
@@ -123,7 +122,7 @@ export class LineRun extends ServedRequest {
       this.isUnpriced = false
       const memory = { escrow: services.escrow, accountId: identity.accountId, delayEndUntil: null }
       const preparation = new Preparation({
-        ...{ exchange: this, call, held: this.held, memory },
+        ...{ x: this, call, memory },
         ...{ idempotencyKey: null, sent: new SendResult(), mark: null },
       })
       const { outgoing } = await preparation.of(candidate, 0)
@@ -157,20 +156,10 @@ export class LineRun extends ServedRequest {
     try {
       const { call, route, candidate } = await this.check(await this.read(), identity)
       this.received = call
-      const replayed = withReply(candidate, result)
-      const progress = new SendResult()
-      this.attempts = progress
-      const reply = await send(
-        {
-          ...{ exchange: this, identity, call, held, states, reservation: null, sent: progress, mark: null },
-          route: { candidates: [replayed], handling: ONE_ATTEMPT },
-          terms: NO_TERMS,
-          reasoning: { accountId: identity.accountId, isKept: false },
-        },
-        () => null,
-        services,
-      )
-      this.routed = { candidates: [replayed], tookMs: route.tookMs }
+      this.routed = directRoute(withReply(candidate, result), route.tookMs)
+      const reasoning = { accountId: identity.accountId, isKept: false }
+      const outbound = { call, states, terms: NO_TERMS, reasoning, mark: null, listeners: NO_LISTENERS }
+      const reply = await send(this, outbound, services)
       if (reply.kind !== 'whole') throw new GatewayError('bug', 'the reply to a line is a stream')
       this.delivered = sent(reply.bytes)
       return { status: 200, body: reply.body.toString() }
@@ -199,10 +188,10 @@ export class LineRun extends ServedRequest {
   }
 
   private async check(call: Call, identity: Identity): Promise<Checked> {
-    const { held, scope, generation } = this
+    const { scope, generation } = this
     const { upstream, services } = scope
     const { accountId } = identity
-    const { metrics, log, objects } = services
+    const { objects } = services
     this.authenticated = { identity, tookMs: 0 }
     const chosen = withoutOperatorObjects(choose(call, identity, generation), call, generation)
     const permitted = permitTools(chosen, call, { identity, generation })
@@ -213,7 +202,7 @@ export class LineRun extends ServedRequest {
       throw new GatewayError('untranslatable', message)
     }
     this.routed = route
-    const judging = judge(this, route, { call, identity, metrics, log, held })
+    const judging = judge(this, call, services)
     const judged = judging === null ? call : await judging
     return { call: judged, route, candidate: wholeReplies(found) }
   }

@@ -7,7 +7,7 @@ import type { Delivery } from '../phases/phase-results.js'
 import { cancellation, hasEnded, shownState, type Batch } from '../../policy/batch-records.js'
 import type { ClientForm } from './clients/client-form.js'
 import { formOfBatch, formOfDialect } from './clients/forms.js'
-import { createBatch, type CreateServices, type Creator } from './create-batch.js'
+import { createBatch, type CreateServices } from './create-batch.js'
 import { queryOf } from './object-page.js'
 import { sendBytes } from './send-bytes.js'
 import { unknownId } from './serve-files.js'
@@ -31,16 +31,15 @@ interface BatchPath {
 export async function serveBatches(
   x: Exchange,
   { dialect, named }: BatchPath,
-  creator: Creator,
   services: BatchServices,
 ): Promise<Delivery> {
   const { records, wake } = services
-  const { accountId } = creator.identity
+  const { accountId } = x.identity
   const form = formOfDialect(dialect)
   const { method } = x.req
   const isCancel = /[/:]cancel$/.test(x.path)
   if (method === 'POST' && !isCancel) {
-    const batch = await createBatch(x, { ...creator, form, model: named }, services)
+    const batch = await createBatch(x, { form, model: named }, services)
     wake()
     return send(x, form, batch)
   }

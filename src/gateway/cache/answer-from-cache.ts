@@ -3,8 +3,7 @@
  * it be sent and stores its reply. The rules are in `policy/`. Loaded at the first request of a route with a
  * cache.
  */
-import type { Identity } from '../../accounts/account.js'
-import type { CacheConfig } from '../../config/config.js'
+import type { CacheConfig, RouteConfig } from '../../config/config.js'
 import { gatewayError, type GatewayError, type WireError } from '../../errors.js'
 import { NO_TASKS } from '../../formats/chat/operations.js'
 import type { Usage } from '../../formats/chat/usage.js'
@@ -40,13 +39,12 @@ import type { StartedReply } from '../attempts/attempt.js'
 import { SendResult } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
-import type { Candidate, Route } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/choose-route.js'
 import { modelAt } from '../routing/router.js'
 import type { Call } from '../phases/call.js'
 import { withinTime } from '../reasoning/escrow.js'
 import { termsOf, withKeptReply } from '../phases/send.js'
 import { toGatewayError } from '../phases/send-error.js'
-import type { Settlement } from '../phases/settle.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 import { ReplyTransform } from '../streams/reply-transform.js'
@@ -61,11 +59,9 @@ const TICK = Buffer.alloc(0)
 /** An admitted request of a route with a cache. */
 export interface CachedRequest {
   readonly x: Exchange
-  readonly identity: Identity
   readonly call: Call
-  readonly route: Route
+  readonly config: RouteConfig
   readonly cache: RouteCache
-  readonly settlement: Settlement
   /** Sends the call to its upstreams. */
   readonly send: (call: Call) => Promise<StartedReply>
 }
@@ -125,7 +121,7 @@ export class Caching {
 
   /** Answers the request from the cache, or sends it. Rejects with `GatewayError`. */
   async serve(request: CachedRequest): Promise<StartedReply> {
-    const { x, call, cache, settlement } = request
+    const { x, call, cache } = request
     const use = new CacheUse()
     x.cached = use
     const terms = cacheTermsOf(headerOf(x.req, 'cache-control'))
@@ -136,9 +132,9 @@ export class Caching {
       return request.send(call)
     }
     const { key, owner } = await keyOf(request)
-    const { identity, route, send } = request
+    const { config, send } = request
     // Without a spread, here and in `clientOf`: docs/explanation/performance.md.
-    const keyed = { x, identity, call, route, cache, settlement, send, use, key, owner }
+    const keyed = { x, call, config, cache, send, use, key, owner }
     if (terms.maxAgeSeconds === 0) {
       use.result = 'stored'
       this.count(request, 'stored')
@@ -193,8 +189,8 @@ export class Caching {
     this.memory.drop(({ owner }) => !routes.has(owner.route), 'route')
   }
 
-  private count({ route }: CachedRequest, result: CacheResult | 'shared'): void {
-    this.options.metrics.cache.request(route.candidates[0].target.route, result)
+  private count({ x }: CachedRequest, result: CacheResult | 'shared'): void {
+    this.options.metrics.cache.request(x.route.candidates[0].target.route, result)
   }
 
   /** Sends the request, and stores its reply when it has ended. With a leader others may join. */
@@ -264,13 +260,13 @@ export class Caching {
 
   /** Waits for the reply of an equal request that is running, and follows it. */
   private async follow(keyed: KeyedRequest, shared: SharedReply): Promise<StartedReply> {
-    const { x, use, call, settlement } = keyed
+    const { x, use, call } = keyed
     use.result = 'hit'
     use.ageSeconds = 0
     this.count(keyed, 'shared')
     x.attempts = new SendResult()
     const leave = shared.join()
-    const { timeoutMs } = termsOf(x.req, keyed.identity.accountId)
+    const { timeoutMs } = termsOf(x.req, x.identity.accountId)
     const timer = Number.isFinite(timeoutMs)
       ? setTimeout(() => x.cancellation.cancel(TIMED_OUT), x.startedMs + timeoutMs - performance.now())
       : null
@@ -282,7 +278,7 @@ export class Caching {
     const log = await orCancelled(shared.begun, x)
     const { events, vectors } = log
     // The candidate that a shared reply is priced by.
-    const stored = { ...sourceOf(keyed.route.candidates[0]), events, vectors, task: log.task }
+    const stored = { ...sourceOf(x.route.candidates[0]), events, vectors, task: log.task }
     use.emulated = stored.emulated ?? null
     use.saved = () => (log.outcome === 'complete' ? savedBy(keyed, stored) : null)
     if (call.request.stream && log.outcome === 'open') return followed(keyed, log)
@@ -376,13 +372,13 @@ function logOf({ reply: stored }: CacheEntry): ReplyLog {
 
 /** The key of the request and the owner of its entry. */
 async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' | 'owner'>> {
-  const { x, identity, call, route, cache } = request
-  const { generation } = x
+  const { x, call, config, cache } = request
+  const { generation, identity } = x
   const { accountId, keyId } = identity
   const { scope } = cache
-  const content = routeContent(route.config, generation.snapshot.config)
+  const content = routeContent(config, generation.snapshot.config)
   const priceVersion = generation.pricesAt(x.startedMs).version
-  const { targets, fallback, strip } = route.config
+  const { targets, fallback, strip } = config
   const models = [...targets, ...fallback].map(({ model }) => modelAt({ model, strip }, call.request.model))
   const steps = keySteps({
     request: call.request,
@@ -394,7 +390,7 @@ async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' |
     route: content,
     priceVersion,
     scope,
-    guardrails: generation.policy?.of(route.guardrails, identity).map(({ name }) => name) ?? [],
+    guardrails: generation.policy?.of(x.route.guardrails, identity).map(({ name }) => name) ?? [],
     scopeId: scope === 'account' ? accountId : scope === 'key' ? `${accountId} ${keyId}` : '',
   })
   const key = call.raw.length > LARGE_BYTES ? await bodyTurns.run(steps) : atOnce(steps)
@@ -426,7 +422,7 @@ function clientOf({ x, call }: KeyedRequest, stored: StoredReply): ReplayClient 
 
 /** A complete reply for the client, whole or as all events of a stream; null if it cannot be encoded. */
 function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | null {
-  const { call, route, use } = keyed
+  const { x, call, use } = keyed
   const { clientCodec, request, seed, onTool } = clientOf(keyed, stored)
   const { vectors, task = null } = stored
   const other = vectors ?? task
@@ -439,7 +435,7 @@ function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | 
     use.replyResult = completeResult(other)
     return { kind: 'whole', body, bytes: Buffer.byteLength(body), stream: false }
   }
-  const { upstreamCodec } = route.candidates[0].target
+  const { upstreamCodec } = x.route.candidates[0].target
   const options = { upstreamCodec, clientCodec, request, seed, onTool }
   const whole = new SingleWholeReply(options, request.stream)
   for (const event of stored.events) whole.event(event)
@@ -488,7 +484,7 @@ function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null 
 function followed(keyed: KeyedRequest, log: ReplyLog): StartedReply {
   const translation = new ReplayedStream(
     log,
-    clientOf(keyed, { ...sourceOf(keyed.route.candidates[0]), ...NO_REPLY }),
+    clientOf(keyed, { ...sourceOf(keyed.x.route.candidates[0]), ...NO_REPLY }),
   )
   const stream = replayOf(keyed, translation)
   let isWaiting = false
@@ -513,10 +509,10 @@ const NO_REPLY = { events: [], vectors: null, task: null }
 
 /** The stream to the client of a replay. */
 function replayOf(keyed: KeyedRequest, translation: ReplayedStream): ReplyTransform {
-  const { x, call, settlement, use } = keyed
+  const { x, call, use } = keyed
   const form = call.endpoint.array === true ? new ArrayForm() : EVENT_STREAM
   const owner = {
-    ending: settlement.ending,
+    ending: x.ending,
     threw: (cause: unknown) => void (x.failure = cause),
     translated: (ms: number) => {
       if (x.attempts !== null) x.attempts.translateMs += ms

@@ -9,7 +9,7 @@ import { unitsText } from '../../ledger/entry-units.js'
 import { UNEXPLAINED, type LedgerEntry } from '../../ledger/entry.js'
 import { arrivedAtMs } from './arrived-at.js'
 import { maxUsage, type CostEstimate } from './estimate-max-cost.js'
-import type { RequestContext } from '../request-context.js'
+import type { ServedRequest } from '../served-request.js'
 import { dimensionsText } from '../dimensions/dimensions-text.js'
 import type { Target } from '../generation.js'
 
@@ -18,9 +18,9 @@ const LOST =
 
 /** A request that is about to run. */
 interface Provisional {
-  readonly x: RequestContext
-  readonly identity: Identity
-  readonly clientRequestId: string | null
+  readonly x: ServedRequest
+  /** With the values of dimensions of its part; absent: that of the request. */
+  readonly identity?: Identity
   /** Fields of the client's request; null for native requests. */
   readonly request: { readonly model: string; readonly stream: boolean } | null
   readonly target: Target
@@ -41,7 +41,7 @@ export function maxUseOf(estimate: CostEstimate): MaxUse {
 
 /** The entry for a request that has used its maximum. */
 export function provisionalEntry(
-  { x, identity, clientRequestId, request, target, model, modelName }: Provisional,
+  { x, identity = x.identity, request, target, model, modelName }: Provisional,
   { usage, nanoUsd, isPriced }: MaxUse,
 ): LedgerEntry {
   return {
@@ -75,7 +75,7 @@ export function provisionalEntry(
     accountPath: identity.accountPath ?? null,
     identity: identity.workload ?? null,
     labels: labelsText(identity.labels),
-    clientRequestId,
+    clientRequestId: x.identified?.clientRequestId ?? null,
     dimensions: dimensionsText(identity.dimensions),
     user: identity.user ?? null,
     units: unitsText(usage),

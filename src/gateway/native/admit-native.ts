@@ -3,7 +3,6 @@
  * nothing.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Identity } from '../../accounts/account.js'
 import { isConfigured, type NativeRule } from '../../config/config.js'
 import { GatewayError, type ErrorKind, type WireError } from '../../errors.js'
 import { NO_OUTPUT } from '../../formats/chat/output-size.js'
@@ -16,9 +15,8 @@ import type { Exchange } from '../client-exchange.js'
 import type { Timeouts } from '../timeouts.js'
 import type { DrainedReply } from '../drained-replies.js'
 import type { Target } from '../generation.js'
-import { admitDemands, type ExactAdmission, type LimitServices } from '../phases/admit.js'
-import type { GuardNotes } from '../../policy/guard-notes.js'
-import type { Call, Intake } from '../phases/call.js'
+import { admitDemands, type LimitServices } from '../phases/admit.js'
+import type { Call } from '../phases/call.js'
 import type { Delivery } from '../phases/phase-results.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import { ownHeaders } from '../upstream-headers.js'
@@ -57,7 +55,8 @@ export interface NativePlace {
  * The place of a native request. Throws `GatewayError`: `unknown_endpoint` if no rule allows the path,
  * `forbidden` if the models of the key do not include `native:UPSTREAM`.
  */
-export function nativePlace(x: Exchange, { models }: Identity): NativePlace {
+export function nativePlace(x: Exchange): NativePlace {
+  const { models } = x.identity
   const { upstreams, server } = x.generation.snapshot.config
   const path = nativePathOf(x.path, (name) => upstreams[name]?.platform?.name === 'bedrock')
   const target = path === null ? null : x.generation.nativeTarget(path.upstream)
@@ -77,7 +76,8 @@ export function nativePlace(x: Exchange, { models }: Identity): NativePlace {
 }
 
 /** The request in the form in which it is sent. Throws `upstream_unconfigured`. */
-export function openNative(x: Exchange, place: NativePlace, { accountId }: Identity): NativeCall {
+export function openNative(x: Exchange, place: NativePlace): NativeCall {
+  const { accountId } = x.identity
   const { target, segments } = place
   const { config } = target.upstream
   if (!isConfigured(config)) {
@@ -111,12 +111,8 @@ function noNativeRule(): GatewayError {
   )
 }
 
-/** A native request with its target. */
-interface RoutedNativeRequest {
-  readonly x: Exchange
-  readonly identity: Identity
-  readonly clientRequestId: string | null
-  readonly target: Target
+/** What a native request may cost. */
+interface NativeCost {
   readonly isOfClients: boolean
   /** The maximum cost of a reply of a WebSocket; null: it is unknown; absent for other requests. */
   readonly replyNanoUsd?: number | null
@@ -127,11 +123,12 @@ interface RoutedNativeRequest {
  * applies and the upstream has no `native_usd_per_request`.
  */
 export async function admitNative(
-  routed: RoutedNativeRequest,
+  x: Exchange,
+  { replyNanoUsd, isOfClients }: NativeCost,
   services: Pick<LimitServices, 'limiter' | 'metrics'>,
-): Promise<ExactAdmission> {
-  const { x, identity, target } = routed
-  const { generation } = x
+): ReturnType<typeof admitDemands> {
+  const { generation, identity } = x
+  const [{ target }] = x.route.candidates
   const { name, native } = target.upstream.config
   const model = `native:${name}`
   const limits = generation.limits.of({
@@ -141,7 +138,6 @@ export async function admitNative(
     modelName: model,
     upstream: name,
   })
-  const { replyNanoUsd, isOfClients } = routed
   const perRequest = isOfClients ? 0 : native.nanoUsdPerRequest
   const nanoUsd =
     replyNanoUsd === undefined
@@ -149,10 +145,7 @@ export async function admitNative(
       : replyNanoUsd === null
         ? null
         : replyNanoUsd + (native.nanoUsdPerRequest ?? 0)
-  const provisional = {
-    ...{ x, identity, clientRequestId: routed.clientRequestId, target },
-    ...{ request: null, model: null, modelName: 'other' },
-  }
+  const provisional = { x, target, request: null, model: null, modelName: 'other' }
   const unsettled = provisionalEntry(provisional, {
     usage: { input: 0 },
     nanoUsd,
@@ -176,9 +169,7 @@ export async function admitNative(
 /** The record of a native request while it runs. */
 export interface NativeRun {
   readonly result: AttemptResult
-  readonly intake: Intake
   readonly delivery: NativeDelivery
-  readonly rateHeaders: readonly string[]
   readonly timeouts: Timeouts
   /** Reads the reply for its objects; null if the objects of the upstream are shared. */
   readonly replies: ObjectReplies | null
@@ -188,10 +179,6 @@ export interface NativeRun {
   readonly session: RealtimeSession | null
   /** The request whose reply guardrails judge; null if it passes as bytes. */
   readonly judged: Call | null
-  /** What guardrails did; null if there are none. */
-  readonly guard: GuardNotes | null
-  /** Writes the ledger entry before the client gets the end of the reply. */
-  readonly ending: () => Promise<void> | null
   /** Reads the rest of a refused reply; null if `on_disconnect` does not, or too many are read. */
   readonly drain: () => DrainedReply | null
 }

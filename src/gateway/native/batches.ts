@@ -103,7 +103,8 @@ export interface NewBatch {
  * Throws `GatewayError` that names the place of the request.
  */
 export function assertBatchAllowed(metered: Metered, { model, summaries, isUnread }: NewBatch): void {
-  const { identity, target } = metered
+  const { x, target } = metered
+  const { identity } = x
   const uses = summaries.flatMap((summary) => summary.uses)
   for (const { problem } of summaries) if (problem !== null) throw gatewayError(problem)
   for (const use of uses) {
@@ -155,10 +156,10 @@ function modelsOf({ model, summaries }: Pick<NewBatch, 'model' | 'summaries'>): 
 
 /** The limits of native requests, and those of the models. */
 function batchLimits(metered: Metered, models: readonly string[]): readonly Limit[] {
-  const { x, identity, target } = metered
+  const { x, target } = metered
   const limits = new Map(nativeLimits(metered).map((limit) => [limit.subject, limit]))
   for (const model of models) {
-    for (const limit of x.generation.limitsOf(identity, model, target)) limits.set(limit.subject, limit)
+    for (const limit of x.generation.limitsOf(x.identity, model, target)) limits.set(limit.subject, limit)
   }
   return [...limits.values()]
 }
@@ -173,7 +174,8 @@ export async function planBatch(
   batch: NewBatch,
   { limiter }: MeterServices,
 ): Promise<BatchFacts> {
-  const { x, identity, target } = metered
+  const { x, target } = metered
+  const { identity } = x
   assertBatchAllowed(metered, batch)
   const { model } = batch
   const charge = `${x.id}-batch`

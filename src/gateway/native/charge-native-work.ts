@@ -2,7 +2,6 @@
  * Charges native work by the tokens that the provider reports for it, apart from the request that started it:
  * the replies of a WebSocket, and batches.
  */
-import type { Identity } from '../../accounts/account.js'
 import { addUsage, type Usage } from '../../formats/chat/usage.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
@@ -22,16 +21,14 @@ import { refusalOf } from '../../limits/limit-refusal.js'
 import type { Limiter } from '../../limits/limiter.js'
 import { storeReservationOf } from '../../limits/reservation-types.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
-import type { RequestContext } from '../request-context.js'
+import type { ServedRequest } from '../served-request.js'
 import type { Generation, Target } from '../generation.js'
 import type { ScannedUsage } from '../objects/usage-scan.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
 
 /** Whose work it is, and the limits that apply to it. */
 export interface Metered {
-  readonly x: RequestContext
-  readonly identity: Identity
-  readonly clientRequestId: string | null
+  readonly x: ServedRequest
   readonly target: Target
 }
 
@@ -41,7 +38,8 @@ export interface MeterServices {
 }
 
 /** The limits of native requests to an upstream. */
-export function nativeLimits({ x, identity, target }: Metered): readonly Limit[] {
+export function nativeLimits({ x, target }: Metered): readonly Limit[] {
+  const { identity } = x
   const upstream = target.upstream.config.name
   const model = `native:${upstream}`
   return x.generation.limits.of({ identity, model, strippedModel: model, modelName: model, upstream })
@@ -111,12 +109,12 @@ export class MeteredUsage {
 
 /** The ledger entry of metered work. */
 export function meteredEntry(
-  { x, identity, clientRequestId, target }: Metered,
+  { x, target }: Metered,
   requestId: string,
   { usage, costNanoUsd: cost, model }: Pick<MeteredUsage, 'usage' | 'costNanoUsd' | 'model'>,
 ): LedgerEntry {
   const provisional = {
-    ...{ x, identity, clientRequestId, target },
+    ...{ x, target },
     request: model === null ? null : { model, stream: true },
     model,
     modelName: model === null ? 'other' : x.generation.modelLabel(model),
@@ -143,7 +141,7 @@ export async function chargeWork(
   entry: LedgerEntry,
   { limiter, ledgerWriter }: MeterServices,
 ): Promise<GatewayError | null> {
-  const { accountId } = metered.identity
+  const { accountId } = metered.x.identity
   const nanoUsd = chargedNanoUsd(entry) ?? 0
   const tokens = (entry.usage.input ?? 0) + (entry.usage.output ?? 0)
   const limitDemands = workDemands(metered, { tokens, nanoUsd })

@@ -78,7 +78,7 @@ export async function guardObjects(
   const isShared = config.native.sharing === 'shared'
   if (isShared && !isBatch && !isOnCloud) return { body, replies: null, batch: null, checkMessage: null }
   const upstream = config.name
-  const owner = metered.identity
+  const owner = x.identity
   const { accountId } = owner
   const ids = idsInQuery(call.url)
   if (named.id !== null) ids.unshift(named.id)

@@ -4,7 +4,6 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Identity } from '../../accounts/account.js'
 import { GatewayError, gatewayError, type WireError } from '../../errors.js'
 import { objectOf, type JsonObject } from '../../base/json.js'
 import { resolveEndpoint, upstreamCodecOf } from '../../formats/index.js'
@@ -19,7 +18,6 @@ import { beginReply, truncateReply } from '../../http/respond.js'
 import type { Logger } from '../../observe/log.js'
 import type { Metrics } from '../../observe/metrics/metrics.js'
 import { callIn } from '../phases/receive.js'
-import type { HeldMemory } from '../body-memory.js'
 import type { Exchange } from '../client-exchange.js'
 import { judgedCall } from '../phases/judge.js'
 import type { Call } from '../phases/call.js'
@@ -32,10 +30,8 @@ import type { NativeCall } from './admit-native.js'
 interface NativeJudging {
   readonly call: NativeCall
   readonly body: Readable
-  readonly identity: Identity
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info'>
-  readonly held: HeldMemory
 }
 
 /** The request that is sent, and how its reply is judged. */
@@ -70,8 +66,8 @@ export function judgeNative(x: Exchange, judging: NativeJudging): Promise<Judged
 
 async function judged(
   x: Exchange,
-  guardrails: Parameters<typeof judgedCall>[1],
-  { call, body, identity, metrics, log, held }: NativeJudging,
+  guardrails: Parameters<typeof judgedCall>[2],
+  { call, body, ...services }: NativeJudging,
 ): Promise<JudgedNative> {
   if (call.headers['content-encoding'] !== undefined) {
     throw new GatewayError(
@@ -80,6 +76,7 @@ async function judged(
       { param: 'content-encoding' },
     )
   }
+  const { held } = x
   const chunks: Buffer[] = []
   for await (const chunk of body as AsyncIterable<Buffer>) {
     held.take(chunk.length)
@@ -87,8 +84,7 @@ async function judged(
   }
   const raw = Buffer.concat(chunks)
   const known = await callIn(raw, endpointOf(call), x.req.headers)
-  const request = { call: known, identity, metrics, log, held }
-  const after = await judgedCall(x, guardrails, request)
+  const after = await judgedCall(x, known, guardrails, services)
   if (after.isRewritten === true) {
     throw new GatewayError(
       'guardrail_blocked',

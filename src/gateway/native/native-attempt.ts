@@ -149,7 +149,7 @@ export class NativeAttempt implements Timed {
         // The entry of a refused reply that is read on is written when that ends.
         if (this.drains()) return null
         this.clock.ended()
-        return run.ending()
+        return x.ending()
       },
       head: () => headList(x, run, reply.headers),
       received: () => void this.clock.received(performance.now()),
@@ -192,7 +192,7 @@ export class NativeAttempt implements Timed {
       for await (const chunk of reply as AsyncIterable<Buffer>) {
         chunks.push(chunk)
         bytes += chunk.length
-        this.run.intake.held.takeReply(chunk.length)
+        this.x.held.takeReply(chunk.length)
         this.clock.received(performance.now())
         if (bytes > replies.maxBytes) throw tooLong(replies)
       }
@@ -205,7 +205,7 @@ export class NativeAttempt implements Timed {
       run.result.replyResult = nativeReplyResult(status, usageIn(body.toString()))
       run.delivery.sentBytes += body.length
       run.delivery.relayMs = performance.now() - x.startedMs - (run.delivery.headMs ?? 0)
-      await run.ending()
+      await x.ending()
       const headers = { ...reply.headers, 'content-length': String(body.length) }
       beginReply(x.res, status, headList(x, run, headers))
       x.res.once('finish', () => this.finished())
@@ -233,7 +233,7 @@ export class NativeAttempt implements Timed {
         this.clock.ended()
         result.replyResult = nativeReplyResult(status, usage)
         delivery.relayMs = performance.now() - x.startedMs - (delivery.headMs ?? 0)
-        const recorded = run.ending()
+        const recorded = x.ending()
         return replies === null ? recorded : replies.ended(status).then(() => recorded ?? undefined)
       },
     })
@@ -332,13 +332,10 @@ export function statusErrorOf(status: number): GatewayError | null {
  * The headers of the reply to the client: the gateway's own, and those of the upstream's reply that the
  * client gets.
  */
-export function headList(
-  x: Exchange,
-  { result, rateHeaders, guard }: NativeRun,
-  headers: IncomingHttpHeaders,
-): string[] {
+export function headList(x: Exchange, { result }: NativeRun, headers: IncomingHttpHeaders): string[] {
+  const { guard, admitted } = x
   const { replyHeaders } = result.candidate.target
-  const list = ['x-request-id', x.id, ...replyHeaders, ...rateHeaders]
+  const list = ['x-request-id', x.id, ...replyHeaders, ...(admitted?.rateHeaders ?? [])]
   if (guard !== null && guard.list.length > 0) {
     list.push('x-sluice-guardrails', guard.list.join(', '))
   }

@@ -3,7 +3,6 @@
  * translation. The request is authenticated already.
  */
 import type { Agent } from 'node:http'
-import type { Identity } from '../../accounts/account.js'
 import { Readable } from 'node:stream'
 import { gatewayError, GatewayError } from '../../errors.js'
 import { readNative } from '../../http/native-proxy.js'
@@ -19,7 +18,7 @@ import { DrainedReply, type DrainedReplySlots } from '../drained-replies.js'
 import type { Exchange } from '../client-exchange.js'
 import type { RequestValues } from '../dimensions/request-values.js'
 import { assertRecordable } from '../phases/admit.js'
-import type { Authenticated } from '../phases/phase-results.js'
+import { directRoute } from '../phases/choose-route.js'
 import { Intake } from '../phases/call.js'
 import { bodyMembers, mayBeInBody } from './body-values.js'
 import { NativeAttempt, openBody } from './native-attempt.js'
@@ -57,27 +56,15 @@ interface NativeServices {
   readonly ledgerWriter: Pick<LedgerWriter, 'isRefusing' | 'settle'>
 }
 
-/** An authenticated native request. */
-interface NativeRequest {
-  readonly authenticated: Authenticated
-  /** Writes the ledger entry before the client gets the end of the reply. */
-  readonly ending: () => Promise<void> | null
-}
-
-/** Serves one request to its end. Rejects with `GatewayError`. */
-export async function serveNative(
-  x: Exchange,
-  { authenticated, ending }: NativeRequest,
-  services: NativeServices,
-): Promise<void> {
-  const { identity: authorized } = authenticated
-  const clientRequestId = x.identified?.clientRequestId ?? null
-  const place = placeOf(x, authorized)
+/** Serves one authenticated request to its end. Rejects with `GatewayError`. */
+export async function serveNative(x: Exchange, services: NativeServices): Promise<void> {
+  const { identity: authorized } = x
+  const place = placeOf(x)
   const { target, isOfClients } = place
   const usual = { defaults: null, isFallback: false, latency: null, canary: null }
   const candidate = { target, model: '', ...usual }
-  x.routed = { candidates: [candidate], tookMs: null }
-  const call = openNative(x, place, authorized)
+  x.routed = directRoute(candidate)
+  const call = openNative(x, place)
   const { agent } = target.upstream
   if ('problem' in agent) throw new GatewayError('upstream_unreachable', agent.problem)
   assertRecordable(services.ledgerWriter)
@@ -90,21 +77,17 @@ export async function serveNative(
   // Its error is read when the body is.
   arriving?.on('error', () => undefined)
   try {
-    const { identity, source } = await withBodyValues(
-      x,
-      { identity: authorized, arriving },
-      services,
-    )
-    const metered = { x, identity, clientRequestId, target }
+    const source = await withBodyValues(x, arriving, services)
+    const metered = { x, target }
     const session = client === null ? null : openSession(x, call, metered, services)
     const { objects } = services
     const guarded = await guardObjects({ x, call, metered, objects, held: intake.held }, source)
     const cost = session === null ? {} : { replyNanoUsd: session.reservedNanoUsd }
-    const admission = await admitNative({ ...metered, ...cost, isOfClients }, services)
+    const admission = await admitNative(x, { ...cost, isOfClients }, services)
     x.admitted = admission
     if (admission.kind === 'refused') throw admission.error
     x.limitReservation = admission.limitReservation
-    services.values.admitted(identity)
+    services.values.admitted(x.identity)
     x.cancellation.check()
     const result = new AttemptResult(candidate, [])
     if (isOfClients) result.nativeNanoUsd = 0
@@ -114,20 +97,18 @@ export async function serveNative(
     sent.began(result)
     const delivery = new NativeDelivery()
     x.delivered = delivery
-    const { rateHeaders } = admission
     const { timeouts } = services
     const { replies, checkMessage } = guarded
     const { held } = intake
     const { metrics, log } = services
     const unjudged = { call, body: guarded.body, reply: null }
-    const judging = { call, body: guarded.body, identity, metrics, log, held }
+    const judging = { call, body: guarded.body, metrics, log }
     const judged = (client === null && !isOfClients ? await judgeNative(x, judging) : null) ?? unjudged
     const { call: signed, body } = await authorize(judged.call, judged.body, held)
     x.cancellation.check()
-    const { reply, guard } = { reply: judged.reply, guard: x.guard }
-    const reading = { replies, checkMessage, session, judged: reply, guard }
-    const drain = (): DrainedReply | null => drainedReplyOf(result, { x, identity, sent, services })
-    const run = { result, intake, delivery, rateHeaders, timeouts, ...reading, ending, drain }
+    const reading = { replies, checkMessage, session, judged: judged.reply }
+    const drain = (): DrainedReply | null => drainedReplyOf(result, x, services)
+    const run = { result, delivery, timeouts, ...reading, drain }
     const last = traced(x, signed, result)
     if (replies !== null) watchBatches(replies, batch, { call: last, agent, metered, services })
     try {
@@ -148,45 +129,32 @@ export async function serveNative(
 }
 
 /** The target by the operator's rules, or that of files of a vendor's clients. */
-function placeOf(x: Exchange, identity: Identity): NativePlace {
+function placeOf(x: Exchange): NativePlace {
   const dialect = x.identified?.dialect ?? null
-  return dialect !== null && isAtUpstream(dialect) ? filesPlace(x, dialect) : nativePlace(x, identity)
+  return dialect !== null && isAtUpstream(dialect) ? filesPlace(x, dialect) : nativePlace(x)
 }
 
-/** The identity with the values of dimensions in the body, and the body to send. */
+/** The body to send, after the values of dimensions in it were read. */
 async function withBodyValues(
   x: Exchange,
-  { identity, arriving }: { readonly identity: Identity; readonly arriving: Readable | null },
+  arriving: Readable | null,
   { values }: NativeServices,
-): Promise<{ readonly identity: Identity; readonly source: Readable | null }> {
-  const held = x.intake?.held
+): Promise<Readable | null> {
   const { dimensions } = x.generation.snapshot.config
-  if (arriving === null || held === undefined || !mayBeInBody(x, dimensions)) {
-    return { identity, source: arriving }
-  }
-  const { body, source } = await bodyMembers(arriving, held)
-  return { identity: await values.read(x, { identity, body }), source }
+  if (arriving === null || !mayBeInBody(x, dimensions)) return arriving
+  const { body, source } = await bodyMembers(arriving, x.held)
+  await values.read(x, { body })
+  return source
 }
 
 /** The rest of a reply that a guardrail refused; null if it is not read. */
 function drainedReplyOf(
   result: AttemptResult,
-  {
-    x,
-    identity: { accountId, keyId },
-    sent,
-    services: { drainedReplySlots },
-  }: {
-    readonly x: Exchange
-    readonly identity: Identity
-    readonly sent: SendResult
-    readonly services: Pick<NativeServices, 'drainedReplySlots'>
-  },
+  x: Exchange,
+  { drainedReplySlots }: Pick<NativeServices, 'drainedReplySlots'>,
 ): DrainedReply | null {
-  // Native requests have fixed prices: tokens change no budget.
-  const payer = { accountId, keyId, hasBudget: false }
-  const drained = DrainedReply.of(result, { exchange: x, payer, drainedReplySlots })
-  if (drained !== null) sent.drain(drained.ended)
+  const drained = DrainedReply.of(result, { x, drainedReplySlots })
+  if (drained !== null) x.attempts?.drain(drained.ended)
   return drained
 }
 

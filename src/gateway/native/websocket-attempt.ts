@@ -132,7 +132,7 @@ export class WebSocketAttempt implements Timed {
 
   /** The session ends before a message that is refused has left. */
   private checkMessages(upstream: Socket, check: MessageCheck): void {
-    const { held } = this.run.intake
+    const { held } = this.x
     const { maxBodyBytes: maxBytes } = this.x.generation.snapshot.config.server
     const messages = new ClientMessages({ check, held, maxBytes })
     messages.once('error', (error) => {
@@ -210,8 +210,8 @@ export class WebSocketAttempt implements Timed {
     this.state = stateAfter(this.state, 'end')
     this.timeouts.remove(this)
     x.cancellation.onCancel(null)
-    const { intake, delivery, result } = run
-    intake.bytes = client.socket.bytesRead - initialBytes.read
+    const { delivery, result } = run
+    if (x.intake !== null) x.intake.bytes = client.socket.bytesRead - initialBytes.read
     delivery.sentBytes = client.socket.bytesWritten - initialBytes.written
     call.target.series.inflight(-1)
     result.endedAtMs = performance.now()

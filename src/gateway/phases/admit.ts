@@ -3,7 +3,6 @@
  * step, and reserves that amount. Nothing is sent to an upstream before this.
  */
 import { isChat } from '../../formats/chat/request.js'
-import type { Identity } from '../../accounts/account.js'
 import { GatewayError } from '../../errors.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { LimitingConfig } from '../../config/config.js'
@@ -29,7 +28,6 @@ import {
 import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { Reservation, amountOf, larger, NOTHING, type Amount } from '../charges/reservation.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Candidate } from './choose-route.js'
 import type { Call } from './call.js'
 import type { Admitted, Refused } from './phase-results.js'
 
@@ -46,6 +44,7 @@ export interface LimitServices {
 type Admission = Admitted | Refused
 
 const NO_HEADERS: readonly string[] = []
+const EXACT = { call: null, reservation: null } as const
 const NO_LIMIT = { limit: null, limitKind: null } as const
 
 /**
@@ -53,14 +52,15 @@ const NO_LIMIT = { limit: null, limitKind: null } as const
  * candidate. Refuses with `rate_limited`, `forbidden` and `malformed_request` if `limiting` refuses a model
  * of unknown price or length, and `store_unavailable` if a budget cannot be checked.
  */
-export function admit(routed: RoutedRequest, limits: LimitServices): Admission | Promise<Admission> {
-  const { x, identity, call, candidates } = routed
+export function admit(x: Exchange, limits: LimitServices): Admission | Promise<Admission> {
+  const { generation, call } = x
+  const { candidates } = x.route
   const [{ target }] = candidates
   const { model } = call.request
-  const modelName = x.generation.limitedAs(model, target)
-  const rules = x.generation.limitsOf(identity, model, target)
+  const modelName = generation.limitedAs(model, target)
+  const rules = generation.limitsOf(x.identity, model, target)
   if (rules === NO_LIMITS) {
-    const limitReservation = limits.limiter.note(new UnlimitedRequest(routed, modelName))
+    const limitReservation = limits.limiter.note(new UnlimitedRequest(x, modelName))
     const reservation = null
     return {
       kind: 'admitted',
@@ -71,22 +71,19 @@ export function admit(routed: RoutedRequest, limits: LimitServices): Admission |
       tookMs: null,
     }
   }
-  const { generation } = x
   const { money } = needsOf(rules)
   const estimates = candidates.map((candidate) =>
     estimateCandidateCost(generation, call, candidate, { withUnknown: money }),
   )
-  const { clientRequestId } = routed
-  const check = { x, identity, clientRequestId, call, candidates, modelName, estimates }
-  return checkLimits({ ...check, limits: rules }, limits)
+  return checkLimits({ x, modelName, limits: rules, estimates }, limits)
 }
 
 async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Admission> {
-  const { x, call } = check
+  const { x } = check
   const beganMs = performance.now()
   warnUnpriced(check, limits.log)
   let checked: CheckedLimits
-  let admitted = call
+  let admitted = x.call
   let decided = check
   try {
     checked = await decide(check, limits)
@@ -94,7 +91,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
     if (output !== null) {
       // Only a request whose budget is nearly spent is checked twice.
       const [first] = check.estimates
-      if (first !== undefined) admitted = withOutput(call, output, first)
+      if (first !== undefined) admitted = withOutput(x.call, output, first)
       const estimates = check.estimates.map((estimate) => shortened(estimate, output))
       decided = { ...check, estimates }
       checked = await decide(decided, limits)
@@ -108,7 +105,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
   const { limitReservation, limitStates } = decision
   const tookMs = performance.now() - beganMs
   const headers = rateLimitHeaders(limitDemands, limitStates)
-  const isProgram = isGatewayProtocol(check)
+  const isProgram = isGatewayProtocol(x)
   if (isProgram) headers.push(...unifiedHeaders(limitDemands, limitStates, limitReservation !== null))
   if (limitReservation !== null) {
     const reservation = reservationOf(decided, limitReservation, limits.limiter)
@@ -139,13 +136,7 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
 }
 
 /** Whether the request is one of Claude Code's, or of a like program, whose user has signed in. */
-function isGatewayProtocol({
-  identity,
-  call,
-}: {
-  readonly identity: Pick<Identity, 'user'>
-  readonly call: Pick<Call, 'dialect'>
-}): boolean {
+function isGatewayProtocol({ identity, call }: Exchange): boolean {
   return identity.user !== undefined && call.dialect === 'anthropic'
 }
 
@@ -154,17 +145,18 @@ async function decide(
   { limiter, metrics, budgets }: LimitServices,
 ): Promise<CheckedLimits> {
   const limitDemands = limitDemandsFor(check)
-  const { x, identity, modelName, estimates } = check
+  const { x, modelName, estimates } = check
+  const { accountId } = x.identity
   const decision = await limiter.admit({
     requestId: x.id,
-    accountId: identity.accountId,
+    accountId,
     demands: limitDemands.map(({ demand }) => demand),
-    unsettled: provisionalEntryOf(check, modelName, mostExpensiveOf(estimates)),
+    unsettled: provisionalEntryOf(x, modelName, mostExpensiveOf(estimates)),
   })
   // A process that decides without the store sees only its own share of a budget.
   const { closed, limitReservation, limitStates } = decision
   const isAlone = closed || limitReservation?.taken === 'nothing'
-  if (!isAlone) budgets?.decided(limitDemands, decision, identity.accountId)
+  if (!isAlone) budgets?.decided(limitDemands, decision, accountId)
   for (const { scope, kind, ratio } of isAlone
     ? []
     : budgetsUsed(limitDemands, limitStates, limitReservation !== null)) {
@@ -173,25 +165,22 @@ async function decide(
   return { limitDemands, decision }
 }
 
-/**
- * The decision on a request whose demands are known exactly, which needs no estimate and no raised
- * reservation.
- */
-export type ExactAdmission = Omit<Admitted, 'call' | 'reservation'> | Refused
-
 /** What decides on exact demands, and the status of a budget's refusal. */
 type ExactAdmissionOptions = Pick<LimitServices, 'limiter' | 'metrics'> & Pick<LimitingConfig, 'budgetStatus'>
 
-/** Decides on a request with these demands; one without demands is admitted at once. */
+/**
+ * Decides on a request whose demands are known exactly, which needs no estimate and no raised reservation;
+ * one without demands is admitted at once.
+ */
 export async function admitDemands(
   admissionRequest: Omit<AdmissionRequest, 'demands'>,
   limitDemands: readonly LimitDemand[],
   { limiter, metrics, budgetStatus }: ExactAdmissionOptions,
-): Promise<ExactAdmission> {
+): Promise<Admission> {
   const demands = limitDemands.map(({ demand }) => demand)
   if (demands.length === 0) {
     const limitReservation = limiter.note({ ...admissionRequest, demands })
-    return { kind: 'admitted', limitReservation, rateHeaders: NO_HEADERS, tookMs: null }
+    return { kind: 'admitted', ...EXACT, limitReservation, rateHeaders: NO_HEADERS, tookMs: null }
   }
   const beganMs = performance.now()
   const decision = await limiter.admit({ ...admissionRequest, demands })
@@ -206,7 +195,7 @@ export async function admitDemands(
       tookMs,
     }
   }
-  return { kind: 'admitted', limitReservation, rateHeaders: headers, tookMs }
+  return { kind: 'admitted', ...EXACT, limitReservation, rateHeaders: headers, tookMs }
 }
 
 /** The error of a request that was not admitted, and the rule that refused it. Counts the refusal. */
@@ -231,17 +220,9 @@ export function assertRecordable({ isRefusing }: { readonly isRefusing: boolean 
   throw new GatewayError('store_unavailable', message, { retryAfterSeconds: 5 })
 }
 
-/** A request with its route. */
-export interface RoutedRequest {
-  readonly x: Exchange
-  readonly identity: Identity
-  readonly clientRequestId: string | null
-  readonly call: Call
-  readonly candidates: readonly [Candidate, ...Candidate[]]
-}
-
 /** A request with the limits that apply, and the maximum that it may use with each candidate. */
-interface LimitCheck extends RoutedRequest {
+interface LimitCheck {
+  readonly x: Exchange
   readonly modelName: string
   readonly limits: readonly Limit[]
   /** In the order of `candidates`. */
@@ -264,36 +245,30 @@ class UnlimitedRequest implements AdmissionRequest {
   readonly requestId: string
   readonly accountId: string
   readonly demands = NO_DEMANDS
-  private readonly routed: RoutedRequest
+  private readonly x: Exchange
   private readonly modelName: string
 
-  constructor(routed: RoutedRequest, modelName: string) {
-    this.requestId = routed.x.id
-    this.accountId = routed.identity.accountId
-    this.routed = routed
+  constructor(x: Exchange, modelName: string) {
+    this.requestId = x.id
+    this.accountId = x.identity.accountId
+    this.x = x
     this.modelName = modelName
   }
 
   get unsettled(): LedgerEntry {
-    const { routed, modelName } = this
-    const { x, call, candidates } = routed
-    const estimate = estimateCandidateCost(x.generation, call, candidates[0], {
+    const { x, modelName } = this
+    const estimate = estimateCandidateCost(x.generation, x.call, x.route.candidates[0], {
       withUnknown: true,
     })
-    return provisionalEntryOf(routed, modelName, estimate)
+    return provisionalEntryOf(x, modelName, estimate)
   }
 }
 
 /** The entry that the ledger gets if this process exits before the request is settled. */
-function provisionalEntryOf(
-  { x, identity, clientRequestId, call, candidates }: RoutedRequest,
-  modelName: string,
-  estimate: CostEstimate,
-): LedgerEntry {
-  const { request } = call
-  const [{ target, model }] = candidates
-  const provisional = { x, identity, clientRequestId, request, target, model, modelName }
-  return provisionalEntry(provisional, maxUseOf(estimate))
+function provisionalEntryOf(x: Exchange, modelName: string, estimate: CostEstimate): LedgerEntry {
+  const { request } = x.call
+  const [{ target, model }] = x.route.candidates
+  return provisionalEntry({ x, request, target, model, modelName }, maxUseOf(estimate))
 }
 
 /** The estimate with the highest cost; an unknown cost counts as the lowest. */
@@ -312,7 +287,7 @@ function limitDemandsFor(check: LimitCheck): LimitDemand[] {
     highest = larger(highest, amount)
   }
   const advice = {
-    outputField: outputFieldOf(check.call),
+    outputField: outputFieldOf(check.x.call),
     largestPart: () => (dearest === undefined ? null : largestPartOf(dearest)),
   }
   const isAssumed = highest.nanoUsd > 0 && dearest?.isPriced === false
@@ -335,9 +310,10 @@ function outputFieldOf({ dialect, body, endpoint, request }: Call): string | nul
 }
 
 /** The maximum that one attempt on each candidate may use of the limited resources. */
-function amountsOf({ x, call, limits, candidates, estimates }: LimitCheck): Amount[] {
+function amountsOf({ x, limits, estimates }: LimitCheck): Amount[] {
   const { limiting } = x.generation.snapshot.config
-  const rules = { needs: needsOf(limits), limiting, outputField: outputFieldOf(call) ?? undefined }
+  const { candidates } = x.route
+  const rules = { needs: needsOf(limits), limiting, outputField: outputFieldOf(x.call) ?? undefined }
   return estimates.map((estimate, index) => amountOf(estimate, candidates[index]?.model ?? '', rules))
 }
 
@@ -347,7 +323,9 @@ function reservationOf(
   limitReservation: LimitReservation,
   limiter: Limiter,
 ): Reservation | null {
-  const { x, call, limits, candidates } = check
+  const { x, limits } = check
+  const { call } = x
+  const { candidates } = x.route
   const { tokens, mostTokens, money, units } = needsOf(limits)
   if (!tokens && !mostTokens && !money && !units) return null
   const amounts = amountsOf(check)
@@ -356,10 +334,7 @@ function reservationOf(
 }
 
 /** Warns once per generation that a budget applies to a model without a price. */
-function warnUnpriced(
-  { x, limits, modelName, candidates, estimates }: LimitCheck,
-  log: Pick<Logger, 'warn'>,
-): void {
+function warnUnpriced({ x, limits, modelName, estimates }: LimitCheck, log: Pick<Logger, 'warn'>): void {
   const { generation } = x
   const index = estimates.findIndex(({ isPriced }) => !isPriced)
   if (index === -1 || !needsOf(limits).money || !generation.isFirst(`unpriced ${modelName}`)) return
@@ -367,7 +342,7 @@ function warnUnpriced(
   if (unknownPrice === 'refuse') return
   log.warn('a budget applies to a model whose price is not known', {
     model: modelName,
-    upstream: candidates[index]?.target.upstream.config.name,
+    upstream: x.route.candidates[index]?.target.upstream.config.name,
     reason: `unknown_price is ${unknownPrice}`,
   })
 }
@@ -377,7 +352,7 @@ function warnUnpriced(
  * request.
  */
 function affordableOutput(
-  { estimates, call }: LimitCheck,
+  { x: { call }, estimates }: LimitCheck,
   { limitDemands, decision }: CheckedLimits,
 ): number | null {
   if (!isChat(call.request)) return null

@@ -31,7 +31,7 @@ export interface Candidate {
 }
 
 /** The settings and state for retries, hedges and stable choices of a route. */
-export interface Handling {
+interface Handling {
   readonly retry: RetryConfig
   readonly hedge: HedgeConfig | null
   /** Null if the route does not hedge. */
@@ -41,7 +41,7 @@ export interface Handling {
 }
 
 /** One attempt on one target, as shadow requests and lines of batches make it. */
-export const ONE_ATTEMPT: Handling = {
+const ONE_ATTEMPT: Handling = {
   retry: { attempts: 1, budget: 0, maxWaitMs: 0, nonIdempotent: false },
   hedge: null,
   hedges: null,
@@ -55,12 +55,27 @@ export interface Route {
   readonly handling: Handling
   /** The target that gets copies of a share of the requests; null if there is none. */
   readonly shadow: RouteShadow | null
-  readonly config: RouteConfig
+  /** Null if the path, or the gateway itself, determined the target. */
+  readonly config: RouteConfig | null
   /** Names of guardrails, in order. */
   readonly guardrails: readonly string[]
   /** Null if the path determined the target. */
   readonly tookMs: number | null
 }
+
+/** The route of a request with a fixed target, which gets one attempt. */
+export function directRoute(candidate: Candidate, tookMs: number | null = null): Route {
+  return {
+    candidates: [candidate],
+    handling: ONE_ATTEMPT,
+    shadow: null,
+    config: null,
+    guardrails: NO_GUARDRAILS,
+    tookMs,
+  }
+}
+
+const NO_GUARDRAILS: readonly string[] = []
 
 /**
  * Chooses the route and its candidates. Throws `unknown_model` if no route matches the model, `forbidden` if

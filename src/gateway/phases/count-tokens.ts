@@ -20,10 +20,9 @@ import { SendResult } from '../attempts/attempt-result.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Target } from '../generation.js'
-import { admitDemands, type ExactAdmission, type LimitServices, type RoutedRequest } from './admit.js'
+import { admitDemands, type LimitServices } from './admit.js'
 import { sent } from './relay.js'
 import { replyHeaders } from './reply-headers.js'
-import type { Settlement } from './settle.js'
 import { joinChunks } from '../streams/join-chunks.js'
 import { provisionalEntry } from '../charges/provisional-entry.js'
 
@@ -36,47 +35,40 @@ const WAIT_MS = 10_000
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 413, 422])
 
 /** Admits the request, counts its tokens and sends the reply. Rejects with `GatewayError`. */
-export async function countTokens(
-  routed: RoutedRequest,
-  { ending }: Pick<Settlement, 'ending'>,
-  limits: LimitServices,
-): Promise<void> {
-  const { x, call } = routed
-  const admission = await admitCount(routed, limits)
+export async function countTokens(x: Exchange, limits: LimitServices): Promise<void> {
+  const { call } = x
+  const admission = await admitCount(x, limits)
   x.admitted = admission
   if (admission.kind === 'refused') throw admission.error
   x.limitReservation = admission.limitReservation
   x.cancellation.check()
   const losses = new LossList()
-  const exact = await countUpstream(routed, losses)
+  const exact = await countUpstream(x, losses)
   const { clientCodec, request } = call
   const lost = losses.paths.map((path) => clientCodec.fieldName?.(path) ?? path)
   // Counting calls no model, so there is no attempt to charge.
   x.attempts = new SendResult()
   x.attempts.preparedLosses = lost
-  const { family } = x.generation.facts(routed.candidates[0].model)
+  const { family } = x.generation.facts(x.route.candidates[0].model)
   const tokens = exact ?? inputTokens(promptSizeOf(request), family)
   const body = clientCodec.encodeCount?.(tokens)
   if (body === undefined) throw new GatewayError('bug', 'The client format has no counts.')
   const headers = ['content-type', 'application/json', ...replyHeaders(x, 'whole')]
   if (exact === null) headers.push('x-sluice-estimated', 'input_tokens')
-  const recorded = ending()
+  const recorded = x.ending()
   if (recorded !== null) await recorded
   x.delivered = sent(Buffer.byteLength(body))
   sendReply(x.res, { status: 200, headers, body })
 }
 
 /** Checks the limits of requests and of concurrency. */
-function admitCount(
-  { x, identity, clientRequestId, call, candidates }: RoutedRequest,
-  services: LimitServices,
-): Promise<ExactAdmission> {
-  const { generation } = x
-  const { request } = call
-  const [{ target, model }] = candidates
+function admitCount(x: Exchange, services: LimitServices): ReturnType<typeof admitDemands> {
+  const { generation, identity } = x
+  const { request } = x.call
+  const [{ target, model }] = x.route.candidates
   const modelName = generation.limitedAs(request.model, target)
   const limits = generation.limitsOf(identity, request.model, target)
-  const provisional = { x, identity, clientRequestId, request, target, model, modelName }
+  const provisional = { x, request, target, model, modelName }
   const unsettled = provisionalEntry(provisional, {
     usage: { input: 0 },
     nanoUsd: 0,
@@ -123,12 +115,11 @@ function countingAt({ dialect, upstreamCodec, upstream }: Target): Counting | nu
  * The upstream's count; null if there is none. Rejects with the upstream's error only if the request was
  * passed unchanged.
  */
-async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<number | null> {
-  const { x, call, candidates } = routed
-  const [{ target }] = candidates
+async function countUpstream(x: Exchange, losses: LossList): Promise<number | null> {
+  const [{ target }] = x.route.candidates
   const counting = countingAt(target)
   if (counting === null || !isConfigured(target.upstream.config)) return null
-  const outgoing = outgoingOf(routed, counting, losses)
+  const outgoing = outgoingOf(x, counting, losses)
   if (outgoing === null) return null
   const counted = await requestCount(x, target, outgoing)
   if (counted === null) return null
@@ -138,7 +129,7 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
     return reply === null ? null : counting.counter.read(reply)
   }
   // The client cannot fix an error in a translated request.
-  if (counting.dialect !== call.dialect || !ABOUT_REQUEST.has(status)) return null
+  if (counting.dialect !== x.call.dialect || !ABOUT_REQUEST.has(status)) return null
   throw gatewayError(counting.upstreamCodec.decodeError(status, headers, text))
 }
 
@@ -147,15 +138,15 @@ async function countUpstream(routed: RoutedRequest, losses: LossList): Promise<n
  * request reports better.
  */
 function outgoingOf(
-  { x, call, candidates }: RoutedRequest,
+  { generation, call, route: { candidates } }: Exchange,
   { dialect, upstreamCodec, counter }: Counting,
   losses: LossList,
 ): UpstreamRequest | null {
   const [{ target, model }] = candidates
   const { address, config } = target.upstream
-  const { allowSyntheticUser, onLoss } = x.generation.snapshot.config
+  const { allowSyntheticUser, onLoss } = generation.snapshot.config
   const { quirks, allowBetas: betas } = config
-  const facts = x.generation.facts(model)
+  const facts = generation.facts(model)
   const destination = {
     wire: dialect,
     upstreamCodec,

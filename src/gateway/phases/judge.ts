@@ -4,7 +4,6 @@
  */
 import { isAscii } from 'node:buffer'
 import { isDeepStrictEqual } from 'node:util'
-import type { Identity } from '../../accounts/account.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { OPERATIONS } from '../../formats/chat/operations.js'
 import { isChat, type ChatRequest } from '../../formats/chat/request.js'
@@ -26,27 +25,19 @@ import { replyJudge, type GuardedReply } from '../../policy/reply-guard.js'
 import { copiesOf, type HeldMemory } from '../body-memory.js'
 import type { ServedRequest } from '../served-request.js'
 import { bodyTurns } from '../../base/turn-queue.js'
-import type { Route } from './choose-route.js'
 import { readAgain } from './receive.js'
 import type { Call } from './call.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
 
-/** An admitted request, and the values that judging it uses. */
-interface JudgeableRequest {
-  readonly call: Call
-  readonly identity: Identity
+/** The services that judging uses. */
+interface JudgeServices {
   readonly metrics: Metrics
   readonly log: Pick<Logger, 'info'>
-  /** The memory of the body. */
-  readonly held: HeldMemory
 }
 
 /** What plugins get of a request. */
-export function calledForOf(
-  x: ServedRequest,
-  { accountId, keyId, labels }: Identity,
-  { log }: { readonly log: Pick<Logger, 'info'> },
-): CalledFor {
+export function calledForOf(x: ServedRequest, { log }: Pick<JudgeServices, 'log'>): CalledFor {
+  const { accountId, keyId, labels } = x.identity
   return {
     requestId: x.id,
     accountId,
@@ -61,34 +52,26 @@ export function calledForOf(
 const MAX_LINE = 500
 
 /**
- * The call after the guardrails; null if none applies, which is decided at once. Rejects with
- * `guardrail_blocked` and `guardrail_unavailable`.
+ * The call after the guardrails of its route and key; null if none applies, which is decided at once. Rejects
+ * with `guardrail_blocked` and `guardrail_unavailable`.
  */
-export function judge(
-  x: ServedRequest,
-  route: Pick<Route, 'guardrails'>,
-  request: JudgeableRequest,
-): Promise<Call> | null {
+export function judge(x: ServedRequest, call: Call, services: JudgeServices): Promise<Call> | null {
   const { policy, plugins } = x.generation
-  const guardrails = policy?.of(route.guardrails, request.identity) ?? []
+  const guardrails = policy?.of(x.route.guardrails, x.identity) ?? []
   const isObserved = plugins !== null && plugins.observes
   if (guardrails.length === 0 && !isObserved) return null
-  request.call.streamed?.refuseLate([
-    'prompt',
-    'keywords',
-    'known_speaker_names',
-    'response_format',
-    'stream',
-  ])
-  return judgedCall(x, guardrails, request)
+  call.streamed?.refuseLate(['prompt', 'keywords', 'known_speaker_names', 'response_format', 'stream'])
+  return judgedCall(x, call, guardrails, services)
 }
 
 /** The call after these guardrails. Rejects as `judge`. */
 export async function judgedCall(
   x: ServedRequest,
+  call: Call,
   guardrails: readonly Guardrail[],
-  { call, identity, metrics, log, held }: JudgeableRequest,
+  { metrics, log }: JudgeServices,
 ): Promise<Call> {
+  const { held } = x
   const beganMs = performance.now()
   // The texts after a mask, or their copies while they are judged.
   const textBytes = guardrails.some((guardrail) => guardrail.judges('request') && guardrail.mayMask)
@@ -97,7 +80,7 @@ export async function judgedCall(
   held.take(textBytes)
   const notes = new GuardNotes(metrics)
   if (guardrails.length > 0) x.guard = notes
-  const calledFor = calledForOf(x, identity, { log })
+  const calledFor = calledForOf(x, { log })
   const of: JudgedRequest = {
     ...calledFor,
     request: call.request,

@@ -37,9 +37,9 @@ export interface Admitted {
   readonly kind: 'admitted'
   /**
    * The received request. If it sets no maximum of output tokens and its budgets cannot pay for the longest
-   * reply, a maximum is added.
+   * reply, a maximum is added. Null for native requests and counts, whose demands are known.
    */
-  readonly call: Call
+  readonly call: Call | null
   readonly limitReservation: LimitReservation
   /** Null if no limit on tokens or money applies. */
   readonly reservation: Reservation | null

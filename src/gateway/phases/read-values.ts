@@ -11,14 +11,16 @@ import { readDimensions } from '../dimensions/read-dimensions.js'
 
 /** An authenticated request; `body` is empty if it is not read. */
 export interface UnreadRequest {
-  readonly identity: Identity
   readonly body: JsonObject
   /** It makes a batch, whose lines have bodies of their own. */
   readonly hasLines?: true
 }
 
 /** What is read of an exchange, which gets the run. */
-interface RequestWithValues extends Pick<Exchange, 'runsAs' | 'batch' | 'run' | 'calledTools' | 'authenticated'> {
+interface RequestWithValues extends Pick<
+  Exchange,
+  'runsAs' | 'batch' | 'run' | 'calledTools' | 'authenticated' | 'identity'
+> {
   readonly req: Pick<Exchange['req'], 'headers'>
   readonly cancellation: Pick<Exchange['cancellation'], 'check'>
   readonly generation: { readonly snapshot: { readonly config: Pick<Config, 'dimensions'> } }
@@ -40,10 +42,11 @@ export interface UnreadLine {
  */
 export function readValues(
   x: RequestWithValues,
-  { identity, body, hasLines }: UnreadRequest,
+  { body, hasLines }: UnreadRequest,
   values: LiveValues,
 ): Identity | Promise<Identity> {
   const { dimensions } = x.generation.snapshot.config
+  const { identity } = x
   const { headers } = x.req
   // The playground of the dashboard has no field for a value.
   const isStrict = x.runsAs === null || x.batch !== null

@@ -1,5 +1,4 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
-import type { Identity } from '../../accounts/account.js'
 import { observedFormat } from '../../formats/observed-format.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation, type Request } from '../attempts/prepare-candidate.js'
@@ -7,8 +6,9 @@ import type { StartedReply } from '../attempts/attempt.js'
 import { sharedIdempotencyKey } from '../native/native-headers.js'
 import { Hedging } from '../attempts/start-hedge.js'
 import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
+import { SendResult, type ReplyListener } from '../attempts/attempt-result.js'
 import type { Escrow } from '../reasoning/escrow.js'
-import type { Route } from './choose-route.js'
+import type { ServedRequest } from '../served-request.js'
 import type { Call, KeepReply } from './call.js'
 
 /** The services for sending requests. */
@@ -16,16 +16,17 @@ export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedRep
   readonly escrow: Escrow
 }
 
-/** An admitted request. */
-export interface Outbound extends Pick<SendOptions, 'exchange' | 'held' | 'states' | 'reservation' | 'sent'> {
-  /** The key that the request is charged to. */
-  readonly identity: Pick<Identity, 'accountId' | 'keyId'>
+/** How a request is sent, beside its route. */
+export interface Outbound {
+  /** The received request as the cache may have changed it. */
   readonly call: Call
-  readonly route: Pick<Route, 'candidates' | 'handling'>
+  readonly states: SendOptions['states']
   readonly terms: ClientTerms
   readonly reasoning: ReasoningUse
   /** Marks prompts for the providers' caches; null if the route does not. */
   readonly mark: Request['mark']
+  /** Get what each attempt sends and receives, in this order. */
+  readonly listeners: readonly ReplyListener[]
 }
 
 /**
@@ -37,45 +38,34 @@ interface ReasoningUse {
 }
 
 /**
- * Sends the request. Resolves at the first content of a reply; rejects with `GatewayError`. The reply is
- * handled until it ends, and `ending` is called before the client gets the end.
+ * Sends the request, and fills its slot of attempts. Resolves at the first content of a reply; rejects with
+ * `GatewayError`. The reply is handled until it ends, and `x.ending` is called before the client gets the
+ * end.
  */
 export function send(
-  outbound: Outbound,
-  ending: () => Promise<void> | null,
+  x: ServedRequest,
+  { call, states, terms, reasoning, mark, listeners }: Outbound,
   { timeouts, drainedReplySlots, escrow }: SendServices,
 ): Promise<StartedReply> {
-  const { exchange, call, route, held, states, reservation, sent, terms, reasoning, mark } = outbound
-  const { candidates, handling } = route
+  const sent = new SendResult(listeners)
+  x.attempts = sent
   const { timeoutMs, idempotencyKey } = terms
   const { accountId, isKept } = reasoning
-  const hedging = Hedging.of({ request: call.request, candidates, handling }, exchange.generation)
   const delayEndUntil = (written: Promise<void>): void => sent.delayEndUntil(written)
   const memory = { escrow, accountId, delayEndUntil: isKept ? delayEndUntil : null }
   const keepingCall = withKeptReply(call, delayEndUntil)
-  const request = { exchange, call: keepingCall, held, memory, idempotencyKey, sent, mark }
-  const preparation = new Preparation(request)
-  const { identity } = outbound
+  const hedging = Hedging.of(x, call.request)
+  const preparation = new Preparation({ x, call: keepingCall, memory, idempotencyKey, sent, mark })
   const candidateLoop = new Candidates({
-    exchange,
-    held,
+    x,
+    sent,
     timeouts,
     drainedReplySlots,
-    payer: {
-      accountId: identity.accountId,
-      keyId: identity.keyId,
-      hasBudget: reservation?.hasBudget ?? false,
-    },
-    candidates,
-    handling,
     states,
     preparation,
     hedging,
-    reservation,
-    sent,
     timeoutMs,
-    isRepeatable: idempotencyKey !== null || handling.retry.nonIdempotent,
-    ending,
+    isRepeatable: idempotencyKey !== null || x.route.handling.retry.nonIdempotent,
   })
   return candidateLoop.send()
 }

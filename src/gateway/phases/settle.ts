@@ -65,12 +65,10 @@ export class Settlement {
   constructor(x: Exchange, services: ReportingServices) {
     this.x = x
     this.services = services
+    x.ending = this.ending
   }
 
-  /**
-   * Writes the ledger entry once, before the client gets the end of its reply. Resolves when the end may be
-   * sent; null if it may be sent at once. Never rejects.
-   */
+  /** As `ServedRequest.ending`: writes the entry once. Never rejects. */
   readonly ending = (): Promise<void> | null => {
     const { cached, attempts } = this.x
     const stored = cached?.ended() ?? null

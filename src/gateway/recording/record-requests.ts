@@ -3,7 +3,7 @@
  * after its end. Loaded at the first request of a configuration that records.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { hasAccountOf, type Identity } from '../../accounts/account.js'
+import { hasAccountOf } from '../../accounts/account.js'
 import type { RecordConfig } from '../../config/schema/record-schema.js'
 import { objectOf, type JsonObject } from '../../base/json.js'
 import { isChat, type ChatRequest } from '../../formats/chat/request.js'
@@ -66,12 +66,8 @@ export class RecordingService {
   }
 
   /** Begins to record the request; null if it is none of those to record. */
-  begin(
-    x: Exchange,
-    identity: Identity,
-    call: Call,
-    settings: RecordConfig,
-  ): Recorder | null {
+  begin(x: Exchange, settings: RecordConfig): Recorder | null {
+    const { identity, call } = x
     const { labels, accounts, models, sample } = settings
     if (!Object.entries(labels).every(([name, value]) => identity.labels[name] === value)) {
       return null

@@ -6,14 +6,13 @@ import { objectOf } from '../../base/json.js'
 import { EventEncoder } from '../../formats/openai-responses/client/encode-stream.js'
 import { sendReply } from '../../http/respond.js'
 import type { Exchange } from '../client-exchange.js'
-import type { Call } from '../phases/call.js'
 import { sent } from '../phases/relay.js'
 import type { Delivery } from '../phases/phase-results.js'
 import { replyHeaders } from '../phases/reply-headers.js'
 
 /** Sends `response.created` and `response.completed` without output. */
-export async function answerKept(x: Exchange, call: Call): Promise<Delivery> {
-  const { request, clientCodec, keep } = call
+export async function answerKept(x: Exchange): Promise<Delivery> {
+  const { request, clientCodec, keep } = x.call
   const id = clientCodec.envelope.idPrefix + x.id
   const createdAtSeconds = Math.floor(Date.now() / 1000)
   const encoder = new EventEncoder(request, { id, createdAtSeconds, model: request.model })

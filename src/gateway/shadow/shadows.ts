@@ -14,20 +14,18 @@ import { storeReservationOf, type LimitReservation } from '../../limits/reservat
 import type { ComparedRequest } from '../../observe/metrics/comparison-metrics.js'
 import type { Demand } from '../../store/ledger.js'
 import { chargedNanoUsd } from '../../store/records/count-usage.js'
-import { SendResult } from '../attempts/attempt-result.js'
+import type { ReplyListener } from '../attempts/attempt-result.js'
 import type { BodyMemory, HeldMemory } from '../body-memory.js'
 import { estimateCandidateCost } from '../charges/estimate-candidate-cost.js'
 import { entryOf } from '../charges/ledger-entry.js'
 import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { maxNanoUsd } from '../charges/refuse-unknown-cost.js'
 import { ServedRequest } from '../served-request.js'
-import type { Generation } from '../generation.js'
 import type { Overload } from '../overload.js'
-import { ONE_ATTEMPT, type Candidate } from '../phases/choose-route.js'
-import { type Identified } from '../phases/phase-results.js'
+import { directRoute, type Candidate } from '../phases/choose-route.js'
 import { refusalAt } from '../objects/operator-objects.js'
 import { permitsShadow } from '../phases/permit-tools.js'
-import type { Call } from '../phases/call.js'
+import { Intake, type Call } from '../phases/call.js'
 import { sent } from '../phases/relay.js'
 import { unexpectedFailureOf, toGatewayError } from '../phases/send-error.js'
 import { NO_TERMS, send, type SendServices } from '../phases/send.js'
@@ -43,12 +41,15 @@ interface ShadowsServices extends ShadowServices {
   readonly overload: Pick<Overload, 'closesConnections'>
 }
 
-/** The target of a copy, and the memory, the attempts and the reply of its original. */
+/** The target of a copy, and its original. */
 interface Copying {
+  /** The request that is sent, with no judge of its reply. */
+  readonly call: Call
   readonly shadow: RouteShadow
-  readonly held: HeldMemory
-  readonly sent: Pick<SendResult, 'list'>
+  /** The reply to the original. */
   readonly reply: Promise<unknown>
+  /** Those that listen to the copy, too. */
+  readonly listeners: readonly ReplyListener[]
 }
 
 /** The shadow requests of one process. */
@@ -66,11 +67,12 @@ export class Shadows {
    * Copies the request if it is in the sample; returns null if it is not, or if the copy is dropped. Never
    * throws or blocks.
    */
-  copy(original: Original, { shadow, held, sent: sentOriginal, reply }: Copying): ShadowRun | null {
+  copy(original: ServedRequest, copying: Copying): ShadowRun | null {
+    const { call, shadow, reply } = copying
     const { random } = original.generation.states.clock
-    if (random() * 100 >= shadow.config.percent || isStored(original.call)) return null
+    if (random() * 100 >= shadow.config.percent || isStored(call)) return null
     const { services } = this
-    const bytes = held.heldBytes
+    const bytes = original.held.heldBytes
     const reason = this.refusal(shadow, bytes)
     if (reason !== null) {
       services.metrics.comparison.shadowDropped(shadow.target.route, reason)
@@ -78,8 +80,8 @@ export class Shadows {
     }
     const copyMemory = services.bodies.open(SHADOW_ACCOUNT)
     copyMemory.take(bytes)
-    const run = new ShadowRun(original, { shadow, held: copyMemory }, services)
-    this.running.set(run, this.begin(run, isOut(sentOriginal, reply)))
+    const run = new ShadowRun(original, copying, copyMemory, services)
+    this.running.set(run, this.begin(run, isOut(original, reply)))
     return run
   }
 
@@ -124,9 +126,9 @@ function isStored({ keep, history, body, clientCodec }: Call): boolean {
 }
 
 /** Resolves when the original request has been sent. A large one may take until its reply begins. */
-async function isOut({ list }: Copying['sent'], reply: Promise<unknown>): Promise<void> {
+async function isOut({ attempts }: ServedRequest, reply: Promise<unknown>): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
-  if (list.length > 0) return
+  if (attempts !== null && attempts.list.length > 0) return
   await reply.catch(() => undefined)
 }
 
@@ -156,36 +158,31 @@ type DropReason =
 /** The services that a shadow request uses. */
 type ShadowServices = SendServices & ReportingServices
 
-/** The client's request that is copied. */
-interface Original {
-  readonly id: string
-  readonly generation: Generation
-  readonly identity: Identity
-  readonly identified: Identified
-  readonly call: Call
-  /** Those that listen to the copy, too. */
-  readonly listeners: SendResult['listeners']
-}
-
 /** Runs in parallel with its original, and shares only the parsed body with it. */
 class ShadowRun extends ServedRequest {
   readonly shadow: RouteShadow
-  private readonly original: Original
-  private readonly held: HeldMemory
+  /** The request that is copied, and its account. */
+  private readonly original: { readonly id: string; readonly accountId: string }
+  private readonly listeners: readonly ReplyListener[]
   private readonly services: ShadowServices
   private ownEntry: LedgerEntry | null = null
   private originalEntry: LedgerEntry | null = null
 
   /** `held` counts the memory of the body; the run ends it. */
   constructor(
-    original: Original,
-    { shadow, held }: { readonly shadow: RouteShadow; readonly held: HeldMemory },
+    original: ServedRequest,
+    { call, shadow, listeners }: Copying,
+    held: HeldMemory,
     services: ShadowServices,
   ) {
     super(newRequestId(Date.now()), original.generation)
-    this.original = original
+    this.original = { id: original.id, accountId: original.identity.accountId }
+    this.identified = original.identified
+    this.authenticated = { identity: SHADOW, tookMs: 0 }
+    this.intake = new Intake(held)
+    this.received = call
     this.shadow = shadow
-    this.held = held
+    this.listeners = listeners
     this.services = services
   }
 
@@ -228,22 +225,22 @@ class ShadowRun extends ServedRequest {
    * request.
    */
   private copyCandidate(): Candidate | null {
-    const { generation, original, shadow } = this
-    const { request } = original.call
-    const target = generation.target(shadow.target, request, original.call)
+    const { generation, call, shadow } = this
+    const { request } = call
+    const target = generation.target(shadow.target, request, call)
     if (target === null || !isConfigured(target.upstream.config)) return null
-    if (!permitsShadow(original.call, { target })) return null
+    if (!permitsShadow(call, { target })) return null
     const model = modelAt(shadow.target, request.model)
-    if (refusalAt(original.call, { target, model }, generation) !== null) return null
+    if (refusalAt(call, { target, model }, generation) !== null) return null
     return { target, model, defaults: null, isFallback: false, latency: null, canary: null }
   }
 
   /** Reserves a slot and the maximum cost of the copy. */
   private async admit(candidate: Candidate): Promise<DropReason | null> {
-    const { original, generation, shadow, services } = this
-    const { request } = original.call
+    const { original, generation, call, shadow, services } = this
+    const { request } = call
     const { target, model } = candidate
-    const estimate = estimateCandidateCost(generation, original.call, candidate, {
+    const estimate = estimateCandidateCost(generation, call, candidate, {
       withUnknown: true,
     })
     const { limiting } = generation.snapshot.config
@@ -261,10 +258,8 @@ class ShadowRun extends ServedRequest {
       { kind: 'usd_day', subject, shared: true, limitNanoUsd, costNanoUsd },
     ]
     const modelName = generation.limitedAs(request.model, target)
-    const { clientRequestId } = original.identified
-    const parts = { identity: SHADOW, clientRequestId, request, target, model, modelName }
     const unsettled = {
-      ...provisionalEntry({ x: this, ...parts }, maxUseOf(estimate)),
+      ...provisionalEntry({ x: this, request, target, model, modelName }, maxUseOf(estimate)),
       shadowOf: original.id,
     }
     const admissionRequest = { requestId: this.id, accountId: SHADOW_ACCOUNT, demands, unsettled }
@@ -278,32 +273,15 @@ class ShadowRun extends ServedRequest {
   }
 
   private async send(candidate: Candidate): Promise<void> {
-    const { original, services, generation } = this
-    const { identity, identified, call, listeners } = original
-    this.identified = identified
-    this.authenticated = { identity: SHADOW, tookMs: 0 }
-    this.received = call
-    this.routed = { candidates: [candidate], tookMs: null }
+    const { original, services, generation, call, listeners } = this
+    this.routed = directRoute(candidate)
     this.startedMs = performance.now()
     try {
-      const route = { candidates: [candidate] as const, handling: ONE_ATTEMPT }
       const states = generation.shadowStates
       // The reasoning state of earlier turns is the account's own; that of the copy's reply is dropped.
-      const reasoning = { accountId: identity.accountId, isKept: false }
-      const { held } = this
-      const progress = new SendResult()
-      progress.listeners = listeners
-      this.attempts = progress
-      const request = { exchange: this, identity: SHADOW, call, route, held, reservation: null }
-      const outbound = {
-        ...request,
-        sent: progress,
-        terms: NO_TERMS,
-        states,
-        reasoning,
-        mark: null,
-      }
-      const reply = await send(outbound, () => null, services)
+      const reasoning = { accountId: original.accountId, isKept: false }
+      const outbound = { call, states, terms: NO_TERMS, reasoning, mark: null, listeners }
+      const reply = await send(this, outbound, services)
       const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
       // A shadow request has no client.
       this.delivered = { ...sent(0), headMs }
