@@ -162,6 +162,8 @@ export interface ArchiveFeed {
    */
   remove(beforeMs: number): Promise<number>
   waiting(): Promise<WaitingEntries>
+  /** The store's clock, ms since 1970: by it, all gateways agree on what has left. */
+  nowMs(): Promise<number>
   /** The entries before a time that the archive has not confirmed. */
   unconfirmed(beforeMs: number): Promise<FedEntries>
   /** Entries of requests that began before what has left the store: they are not settled yet. */

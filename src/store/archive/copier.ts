@@ -158,11 +158,11 @@ export class ArchiveCopier {
    */
   async spill(): Promise<void> {
     this.healthyFromMs = null
-    this.awayFromMs ??= this.nowMs()
     // It may have been restored meanwhile.
     this.comparedAtMs = Number.NEGATIVE_INFINITY
     const { store, files, leader, warn } = this.parts
     if (files === undefined) return
+    this.awayFromMs ??= await store.ledger.archive.nowMs()
     while (await this.leads()) {
       const progress = await store.ledger.archive.progress()
       if (progress === null) return
@@ -392,9 +392,10 @@ export class ArchiveCopier {
   private async sealHours(progress: ArchiveProgress): Promise<boolean | null> {
     const nowMs = this.nowMs()
     if (nowMs - this.sealedAtMs < SEAL_MS) return false
-    const dueMs = Math.floor((nowMs - this.hotMs) / HOUR_MS) * HOUR_MS
-    if (progress.sumsToMs >= dueMs) return false
     const { engine, store } = this.parts
+    const hotFromMs = (await store.ledger.archive.nowMs()) - this.hotMs
+    const dueMs = Math.floor(hotFromMs / HOUR_MS) * HOUR_MS
+    if (progress.sumsToMs >= dueMs) return false
     const waiting = await store.ledger.archive.waiting()
     const oldestAtMs = earlier(waiting.oldestAtMs, oldestOnDisk(progress))
     const known = progress.sumsToMs > 0 ? progress.sumsToMs : await firstHour(engine)
@@ -529,7 +530,7 @@ export class ArchiveCopier {
     const feed = this.parts.store.ledger.archive
     const sliceMs = Math.max(LEAST_SLICE_MS, Math.min(HOUR_MS, this.hotMs / 4))
     const { oldestAtMs } = await feed.waiting()
-    const untilMs = Math.min(this.nowMs() - this.hotMs, oldestAtMs ?? Infinity)
+    const untilMs = Math.min((await feed.nowMs()) - this.hotMs, oldestAtMs ?? Infinity)
     const hotFromMs = Math.floor(untilMs / sliceMs) * sliceMs
     if (hotFromMs <= progress.hotFromMs) return false
     let known = progress

@@ -46,14 +46,14 @@ async function engineOf(t: Test, name: EngineName): Promise<ArchiveEngine> {
 
 let leaders = 0
 
-function copierOf(store: Store, engine: ArchiveEngine, warnings: string[]): ArchiveCopier {
+function copierOf(store: Store, engine: ArchiveEngine, warnings: string[], aheadMs = 0): ArchiveCopier {
   leaders += 1
   return new ArchiveCopier({
     store,
     engine,
     config: { hotHours: 1, keepDays: 400, waitingMaxBytes: 1_048_576 },
     leader: { id: `leader${leaders}`, gateway: 'gw', pid: 1 },
-    nowMs: () => clock.nowMs,
+    nowMs: () => clock.nowMs + aheadMs,
     refused: () => undefined,
     warn: (message) => warnings.push(message),
   })
@@ -100,6 +100,11 @@ for (const [engineAt, name] of ENGINES.entries()) {
       t.equal(await count('SELECT count(*) AS n FROM sluice_requests'), 40)
       t.equal(await count('SELECT count(*) AS n FROM sluice_hours'), 0, 'the hour is too young')
       t.equal((await kept(store)).length, 40, 'entries stay for hot_hours')
+      const ahead = copierOf(store, engine, [], 5 * HOUR_MS)
+      for (let quiet = 0; quiet < 3;) quiet = (await ahead.step()) === true ? 0 : quiet + 1
+      await ahead.close()
+      t.equal((await kept(store)).length, 40, 'by the clock of the store, not by that of the leader')
+      t.equal(await count('SELECT count(*) AS n FROM sluice_hours'), 0)
 
       const later = Array.from({ length: 10 }, (_, at) =>
         anEntry(100 + at, { atMs: SOME_TIME_MS + HOUR_MS + at * 1_000 }),

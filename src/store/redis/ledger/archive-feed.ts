@@ -19,6 +19,7 @@ import {
 } from '../../archive-feed.js'
 import type { Reservation, SettleOutcome } from '../../ledger.js'
 import { listOf, stringsOf } from '../connection/parse-replies.js'
+import type { Argument } from '../connection/script.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import type { EntryPlace } from './entry-log.js'
 import { timeIn, timePrefix } from './entry-names.js'
@@ -46,6 +47,8 @@ interface FeedParts {
   readonly usage: RedisUsage
   readonly pruning: UsagePruning
   readonly settle: SettleAsked
+  /** The time in tests; empty for the server's clock. */
+  readonly clock: () => Argument
 }
 
 /** The feed of one store. */
@@ -184,6 +187,13 @@ export class RedisArchiveFeed implements ArchiveFeed {
       count += await this.parts.pruning.pruneEntries(account, beforeMs, true)
     }
     return count
+  }
+
+  async nowMs(): Promise<number> {
+    const { link, clock } = this.parts
+    if (clock() !== '') return Number(clock())
+    const [seconds, micros] = stringsOf(await link.send(WHAT, 'time', [])).map(Number)
+    return (seconds ?? 0) * 1_000 + Math.floor((micros ?? 0) / 1_000)
   }
 
   async waiting(): Promise<WaitingEntries> {

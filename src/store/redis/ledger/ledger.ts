@@ -69,7 +69,8 @@ export class RedisLedger implements Ledger {
     const { usage, pruning } = this
     this.entryMemory = new EntryMemory({ link: admin, names, usage, pruning, nowMs: nowMs ?? Date.now })
     const settle: SettleAsked = (...args) => this.settleAsked(...args)
-    this.archive = new RedisArchiveFeed({ link: admin, names, usage, pruning, settle })
+    const { clock } = this.context
+    this.archive = new RedisArchiveFeed({ link: admin, names, usage, pruning, settle, clock })
     this.admissions = new Admissions(this.context)
     this.settlement = new Settlement(this.context)
     this.sliceReporter = new SliceReporter(this.context)

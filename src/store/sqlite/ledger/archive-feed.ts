@@ -39,7 +39,7 @@ type Settle = (
 /** The feed of one store. */
 export class SqliteArchiveFeed implements ArchiveFeed {
   private readonly engine: Engine
-  private readonly nowMs: () => number
+  private readonly clock: () => number
   private readonly get: Statement
   private readonly put: Statement
   private readonly last: Statement
@@ -47,9 +47,9 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   private readonly delete: Statement
   private readonly settle: Settle
 
-  constructor(engine: Engine, nowMs: () => number, settle: Settle) {
+  constructor(engine: Engine, clock: () => number, settle: Settle) {
     this.engine = engine
-    this.nowMs = nowMs
+    this.clock = clock
     this.settle = settle
     this.delete = engine.prepare('DELETE FROM meta WHERE name = ?')
     this.lateOnes = engine.prepare(
@@ -70,7 +70,7 @@ export class SqliteArchiveFeed implements ArchiveFeed {
     return this.engine.write('leading the archive', () => {
       const known = this.holder()
       if (known !== null && known.id !== leader.id) return known
-      this.put.run(LEASE, `${this.nowMs() + ttlMs} ${JSON.stringify(leader)}`)
+      this.put.run(LEASE, `${this.clock() + ttlMs} ${JSON.stringify(leader)}`)
       return leader
     })
   }
@@ -136,11 +136,15 @@ export class SqliteArchiveFeed implements ArchiveFeed {
     })
     await this.engine.background.run('adding up usage', 'rollUp', 0)
     for (let count = 0; ;) {
-      const { engine, nowMs } = this
-      const removed = await engine.background.run('removing entries', 'prune', 'archived', beforeMs, nowMs())
+      const { engine, clock } = this
+      const removed = await engine.background.run('removing entries', 'prune', 'archived', beforeMs, clock())
       if (removed === 0) return count
       count += removed
     }
+  }
+
+  nowMs(): Promise<number> {
+    return Promise.resolve(this.clock())
   }
 
   waiting(): Promise<WaitingEntries> {
@@ -186,7 +190,7 @@ export class SqliteArchiveFeed implements ArchiveFeed {
   private holder(): ArchiveLeader | null {
     const text = this.value(LEASE) ?? ''
     const end = text.indexOf(' ')
-    return end > 0 && Number(text.slice(0, end)) > this.nowMs() ? leaderIn(text.slice(end + 1)) : null
+    return end > 0 && Number(text.slice(0, end)) > this.clock() ? leaderIn(text.slice(end + 1)) : null
   }
 }
 
