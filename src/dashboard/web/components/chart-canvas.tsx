@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState, type MouseEvent } from 'react'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { bucketName, HOUR_MS, tick } from '../format/time.js'
+import { bucketName, HOUR_MS, MINUTE_MS, tick } from '../format/time.js'
 import { useTheme } from '../shell/theme.js'
 import { Swatch, type ChartContent, type ChartPick, type ChartZoom } from './chart-series.js'
 
@@ -235,8 +235,8 @@ function axesOf(
       space: width < NARROW ? 64 : 80,
       size: 28,
       values: (_, ticks) => ticks.map((at) => tick(at, content().buckets.bucketMs)),
-      // Only whole hours and days, which have data points.
-      incrs: [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * HOUR_MS),
+      // Only times that have data points.
+      incrs: content().buckets.bucketMs < HOUR_MS ? [...MINUTES, ...HOURS] : HOURS,
     },
     {
       ...shared,
@@ -251,6 +251,10 @@ function axesOf(
     },
   ]
 }
+
+/** The times between ticks. */
+const MINUTES = [5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS)
+const HOURS = [1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 720].map((hours) => hours * HOUR_MS)
 
 /** Extends a range to powers of ten, so that ticks are round. */
 function wholeDecades(min: number, max: number): UPlot.Range.MinMax {

@@ -47,7 +47,7 @@ export function SavedViews({ onClose }: { readonly onClose: () => void }) {
                   {view.name}
                 </Link>
                 <IconButton
-                  icon="close"
+                  icon="bin"
                   label={`Delete the view ${view.name}`}
                   onClick={() => void change('DELETE /views/{id}', undefined, view.id)}
                 />
