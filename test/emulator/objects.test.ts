@@ -7,6 +7,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI, { toFile } from 'openai'
 import t, { type Test } from 'tap'
+import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 
 interface Stage {
@@ -77,6 +78,57 @@ void t.test('OpenAI: files and a batch', async (t) => {
   t.match(await openai.files.delete(batch.input_file_id), { deleted: true })
   await t.rejects(openai.files.retrieve(batch.input_file_id), /404/)
   await t.rejects(openai.batches.retrieve('batch_none'), /404/)
+})
+
+void t.test("Mistral: jobs below OpenAI's base path", async (t) => {
+  const stage = await open(t)
+  const { openai, emulator, wait } = stage
+  const call = async (path: string, body?: object): Promise<JsonObject> => {
+    const res = await fetch(`${emulator.baseUrls.openai}${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: 'Bearer emulated', 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return { ...objectOf(await res.json()), httpStatus: res.status }
+  }
+  const lines = LINES.map((content, at) => {
+    return { custom_id: `c${at}`, body: { messages: [{ role: 'user', content }] } }
+  })
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+  const file = await openai.files.create({
+    file: await toFile(Buffer.from(text), 'l.jsonl'),
+    purpose: 'batch',
+  })
+  const asked = {
+    endpoint: '/v1/chat/completions',
+    model: 'gpt-5.4',
+    metadata: { of: 'a' },
+    timeout_hours: 24,
+  }
+  const job = await call('/batch/jobs', { ...asked, input_files: [file.id] })
+  t.match(job, { status: 'QUEUED', total_requests: 4, metadata: { of: 'a' }, input_files: [file.id] })
+  const id = stringOf(job['id']) ?? ''
+  wait(200)
+  t.match(await call(`/batch/jobs/${id}`), { status: 'RUNNING', output_file: null })
+  wait(200)
+  const ended = await call(`/batch/jobs/${id}`)
+  t.match(ended, { status: 'SUCCESS', completed_requests: 4, succeeded_requests: 3, failed_requests: 1 })
+  t.strictSame(await idsIn(stage, stringOf(ended['output_file'])), ['c0', 'c2', 'c3'])
+  t.strictSame(await idsIn(stage, stringOf(ended['error_file'])), ['c1'])
+  await t.rejects(openai.batches.retrieve(id), /404/, 'it is no batch of OpenAI')
+
+  emulator.script({ match: ({ path }) => path === '/batch/jobs', times: 1, fault: { kind: 'expire' } })
+  const expiring = await call('/batch/jobs', { ...asked, requests: lines })
+  wait(400)
+  t.match(await call(`/batch/jobs/${stringOf(expiring['id'])}`), { status: 'TIMEOUT_EXCEEDED' })
+  const cancelling = await call('/batch/jobs', { ...asked, requests: lines })
+  const cancelled = await call(`/batch/jobs/${stringOf(cancelling['id'])}/cancel`, {})
+  t.match(cancelled, { status: 'CANCELLATION_REQUESTED' })
+  wait(400)
+  t.match(await call(`/batch/jobs/${stringOf(cancelling['id'])}`), { status: 'CANCELLED' })
+  const page = await call('/batch/jobs?page=1&page_size=2')
+  t.match(page, { total: 3, data: [{ id }] })
+  t.match(await call('/batch/jobs', { ...asked, input_files: ['file-none'] }), { httpStatus: 404 })
 })
 
 void t.test('OpenAI: faults', async (t) => {

@@ -1,9 +1,9 @@
 /**
- * Batches of OpenAI, Anthropic and Google: their lines are answered like requests of their own, when the
- * batch is made; clients see the results when it ends.
+ * Batches of OpenAI, Anthropic and Google, and Mistral's jobs, below OpenAI's base path: their lines
+ * are answered like requests of their own, when the batch is made; clients see the results when it ends.
  *
- * Sources, read 2026-11-29: the batches of the SDKs openai 7.59.0, @anthropic-ai/sdk 1.14.0 and @google/genai
- * 3.3.0; Gemini API reference, "Batch API".
+ * Sources, read 2026-11-29: the batches of the SDKs openai 7.59.0, @anthropic-ai/sdk 1.14.0, @google/genai
+ * 3.3.0 and mistralai 3.7.0; Gemini API reference, "Batch API".
  */
 import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
 import { applyFaults } from '../faults/content-faults.js'
@@ -42,6 +42,8 @@ type LineResult =
 interface EmulatedBatch {
   readonly id: string
   readonly provider: ObjectProvider
+  /** Whether it is a job of Mistral. */
+  readonly isJob: boolean
   /** The request without its lines. */
   readonly asked: JsonObject
   readonly model: string
@@ -70,6 +72,17 @@ interface BatchesOptions extends LineReplier {
   readonly clock: () => number
 }
 
+/** What a new batch is made with. */
+interface NewBatch {
+  readonly faults: readonly Fault[]
+  /** The model in Google's path. */
+  readonly model: string | undefined
+  readonly isJob: boolean
+}
+
+/** The path of Mistral's jobs. */
+const JOBS = '/batch/jobs'
+
 /** The batches of one emulator. */
 export class EmulatedBatches {
   private readonly options: BatchesOptions
@@ -88,16 +101,18 @@ export class EmulatedBatches {
     const { provider, method, path } = request
     if (provider === 'bedrock') return null
     const [, model] = /^\/models\/([^/:]+):batchGenerateContent$/.exec(path) ?? []
-    const root = provider === 'anthropic' ? '/messages/batches' : '/batches'
+    const isJob = provider === 'openai' && (path === JOBS || path.startsWith(`${JOBS}/`))
+    const root = isJob ? JOBS : provider === 'anthropic' ? '/messages/batches' : '/batches'
     const isRoot = path === root
     if (model === undefined && !isRoot && !path.startsWith(`${root}/`)) return null
     checkKey(request)
     if (method === 'POST' && (model !== undefined || isRoot))
-      return this.create(request, provider, { faults, model })
-    if (isRoot) return this.list(request, provider)
+      return this.create(request, provider, { faults, model, isJob })
+    if (isRoot) return this.list(request, provider, isJob)
     const [, id = '', action = ''] = /^\/([^/:]+)(?:[/:](.*))?$/.exec(path.slice(root.length)) ?? []
     const batch = this.batches.get(id)
-    if (batch?.provider !== provider) return objectError(provider, 404, `No batch found with id '${id}'.`)
+    if (batch?.provider !== provider || batch.isJob !== isJob)
+      return objectError(provider, 404, `No batch found with id '${id}'.`)
     if (method === 'DELETE') return this.remove(batch)
     if (action === 'cancel') return this.cancel(batch, request)
     if (action === 'results') return this.anthropicResults(batch, request)
@@ -107,13 +122,19 @@ export class EmulatedBatches {
   private create(
     request: ParsedRequest,
     provider: ObjectProvider,
-    { faults, model }: { readonly faults: readonly Fault[]; readonly model: string | undefined },
+    { faults, model, isJob }: NewBatch,
   ): Reply {
     const { body = {} } = request
-    const { inputFileId, lines } = this.linesOf(provider, body, model)
+    const { inputFileId, lines } = isJob ? this.linesOfJob(body) : this.linesOf(provider, body, model)
     if (lines === null) return objectError(provider, 404, `No such file: ${inputFileId ?? ''}`)
     if (lines.length === 0) return objectError(provider, 400, 'The batch has no requests.')
-    const prefix = provider === 'openai' ? 'batch_' : provider === 'anthropic' ? 'msgbatch_' : ''
+    const prefix = isJob
+      ? 'job-'
+      : provider === 'openai'
+        ? 'batch_'
+        : provider === 'anthropic'
+          ? 'msgbatch_'
+          : ''
     const has = (kind: Fault['kind']): Fault | undefined => faults.find((fault) => fault.kind === kind)
     const atMs = this.options.clock()
     const results = lines.map((line) => this.resultOf(line, request))
@@ -121,13 +142,37 @@ export class EmulatedBatches {
     const isExpiring = has('expire') !== undefined
     if (isExpiring) results.fill({ kind: 'expired' }, Math.floor(results.length / 2))
     const batch: EmulatedBatch = {
-      ...{ id: this.options.files.newId(prefix), provider, asked: askedOf(body), lines, results, atMs },
+      ...{
+        id: this.options.files.newId(prefix),
+        provider,
+        isJob,
+        asked: askedOf(body),
+        lines,
+        results,
+        atMs,
+      },
       ...{ model: model ?? stringOf(lines[0]?.body['model']) ?? '', inputFileId },
       endsMs: atMs + RUN_MS + (has('late-results')?.ms ?? 0),
       ...{ cancelledMs: null, isExpiring, outputs: null, isReordered: has('reorder') !== undefined },
     }
     this.batches.set(batch.id, batch)
     return jsonReply(provider, this.shown(batch, request))
+  }
+
+  /** The lines of a job, whose path and model are those of the job. */
+  private linesOfJob(body: JsonObject): {
+    readonly inputFileId: string | null
+    readonly lines: Line[] | null
+  } {
+    const named = stringOf(arrayOf(body['input_files'])[0]) ?? null
+    const file = named === null ? null : this.options.files.find('openai', named)
+    const sent = named === null ? arrayOf(body['requests']).map(objectOf) : file && jsonLines(file.bytes)
+    const path = (stringOf(body['endpoint']) ?? '').replace(/^\/v1/, '')
+    const lines = sent?.map((each) => {
+      const line = lineOf('custom_id', each, { path })
+      return { ...line, body: { ...line.body, model: body['model'] ?? null } }
+    })
+    return { inputFileId: named, lines: lines ?? null }
   }
 
   private linesOf(
@@ -174,9 +219,17 @@ export class EmulatedBatches {
     }
   }
 
-  private list(request: ParsedRequest, provider: ObjectProvider): Reply {
-    const own = [...this.batches.values()].filter((batch) => batch.provider === provider).toReversed()
+  private list(request: ParsedRequest, provider: ObjectProvider, isJob: boolean): Reply {
+    const own = [...this.batches.values()]
+      .filter((batch) => batch.provider === provider && batch.isJob === isJob)
+      .toReversed()
     const shown = own.map((batch) => this.shown(batch, request))
+    if (isJob) {
+      const { query } = request
+      const [page, size] = [Number(query.get('page') ?? 0), Number(query.get('page_size') ?? 100)]
+      const data = shown.slice(page * size, (page + 1) * size)
+      return jsonReply(provider, { object: 'list', data, total: shown.length })
+    }
     if (provider === 'gemini') return jsonReply(provider, { operations: shown })
     const ends = { first_id: own[0]?.id ?? null, last_id: own.at(-1)?.id ?? null, has_more: false }
     return jsonReply(provider, { ...(provider === 'openai' && { object: 'list' }), data: shown, ...ends })
@@ -208,7 +261,7 @@ export class EmulatedBatches {
   private shown(batch: EmulatedBatch, request: ParsedRequest): JsonObject {
     switch (batch.provider) {
       case 'openai':
-        return this.openAi(batch)
+        return batch.isJob ? this.job(batch) : this.openAi(batch)
       case 'anthropic':
         return anthropicBatch(batch, {
           state: this.stateOf(batch),
@@ -242,6 +295,26 @@ export class EmulatedBatches {
       cancelling_at: cancelledMs === null ? null : seconds(cancelledMs),
       request_counts: { total: results.length, completed, failed: isEnded ? results.length - completed : 0 },
       metadata: asked['metadata'] ?? null,
+    }
+  }
+
+  private job(batch: EmulatedBatch): JsonObject {
+    const state = this.stateOf(batch)
+    const isEnded = hasEnded(state)
+    if (isEnded) batch.outputs ??= this.openAiFiles(batch)
+    const { id, asked, model, inputFileId, atMs, endsMs, cancelledMs, results, outputs } = batch
+    const seconds = (ms: number): number => Math.floor(ms / 1000)
+    const succeeded = isEnded ? results.filter(isOk).length : 0
+    const completed = isEnded ? results.filter(({ kind }) => kind === 'reply').length : 0
+    return {
+      ...{ id, object: 'batch', endpoint: asked['endpoint'] ?? null, model, errors: [] },
+      ...{ input_files: inputFileId === null ? [] : [inputFileId], metadata: asked['metadata'] ?? null },
+      status: cancelledMs !== null && !isEnded ? 'CANCELLATION_REQUESTED' : MISTRAL_STATES[state],
+      ...{ output_file: outputs?.output ?? null, error_file: outputs?.error ?? null },
+      ...{ created_at: seconds(atMs), started_at: state === 'validating' ? null : seconds(atMs) },
+      ...{ completed_at: isEnded ? seconds(endsMs) : null, total_requests: results.length },
+      ...{ completed_requests: completed, succeeded_requests: succeeded },
+      failed_requests: completed - succeeded,
     }
   }
 
@@ -344,6 +417,14 @@ export class EmulatedBatches {
     batch.outputs = { output: this.keepResults(batch, 'output', lines), error: null }
     return { responsesFile: `files/${batch.outputs.output ?? ''}` }
   }
+}
+
+const MISTRAL_STATES: Readonly<Record<State, string>> = {
+  validating: 'QUEUED',
+  in_progress: 'RUNNING',
+  completed: 'SUCCESS',
+  expired: 'TIMEOUT_EXCEEDED',
+  cancelled: 'CANCELLED',
 }
 
 const GOOGLE_STATES: Readonly<Record<State, string>> = {

@@ -156,3 +156,35 @@ for (const place of PLACES) {
     },
   )
 }
+
+for (const [at, [fault, status, counts]] of (
+  [
+    ['reorder', 'completed', { total: 4, completed: 4, failed: 0 }],
+    ['expire', 'expired', { total: 4, completed: 2, failed: 2 }],
+    ['lose-result', 'completed', { total: 4, completed: 3, failed: 1 }],
+  ] as const
+).entries()) {
+  const place = PLACES[at % 2] ?? PLACES[0]
+  void t.test(`a job of Mistral with the fault ${fault}, ${place.store}`, async (t) => {
+    const { gateway, client } = await openBatchStage(t, place, {
+      upstreamOptions: 'operations: { batch: mistral }',
+    })
+    gateway.emulator.script({
+      match: ({ method, path }) => method === 'POST' && path === '/batch/jobs',
+      times: 1,
+      fault: { kind: fault },
+    })
+    const line = { model: 'gpt-5.4', messages: [{ role: 'user', content: 'hi' }] }
+    const made = await batchOf(client, textOf([line, line, line, line]))
+    const batch = await ended(client, made.id)
+    t.match(batch, { status, request_counts: counts })
+    const output = await resultsIn(client, batch.output_file_id)
+    t.same(
+      output.map(({ custom_id }) => custom_id),
+      ['c0', 'c1', 'c2', 'c3'].slice(0, counts.completed),
+    )
+    const own = (await rowsOf(gateway)).filter(({ requestId }) => requestId === made.id)
+    t.match(own, [{ units: 'line=4', batch: made.id }])
+    t.equal(own.length, 1)
+  })
+}
