@@ -3,7 +3,7 @@
  * Method: Chromium with the built page; the test is the server and records the page's requests.
  */
 import file, { type Test } from 'tap'
-import { objectOf } from '../../../src/base/json.js'
+import { arrayOf, objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/control/dashboard/schema/schema.js'
 import { choose, launch, open, overflow, violations } from './browser.js'
@@ -425,3 +425,22 @@ void file.test(
     await drawer.waitFor({ state: 'detached' })
   },
 )
+
+void file.test('a filter by label proposes those of all keys', { skip: third(14) }, async (t) => {
+  const old = { labels: { team: 'red' } }
+  const { page, asked } = await visit(t, '/keys', {
+    api: (_, path, query) => {
+      const body = objectOf(replyTo(path, query))
+      if (path !== '/keys' || query.get('search') !== 'team=r') return { body }
+      const [first] = arrayOf(body['keys'])
+      return { body: { ...body, keys: [{ ...objectOf(first), ...old }] } }
+    },
+  })
+  await page.getByRole('button', { name: 'Add filter' }).click()
+  await page.getByRole('option', { name: 'Label', exact: true }).click()
+  await page.getByPlaceholder('Label is …').fill('team=r')
+  await page.getByRole('option', { name: 'team=red', exact: true }).click()
+  await page.waitForURL(/label=team%3Dred/)
+  await page.getByRole('button', { name: 'Remove filter Label' }).waitFor()
+  t.equal(lastOf(asked, '/keys').get('label'), 'team=red')
+})
