@@ -9,9 +9,17 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { helmProgram, INSTALLED_HELM } from './deploy/chart.js'
 
-/** The folder of clients that are too large for `devDependencies`: npm packages in exact versions. */
+/** The folder of clients that are no `devDependencies`: packages of npm and PyPI in exact versions. */
 const CLIENTS = 'build/clients'
-const CLIENT_PACKAGES = ['@google/gemini-cli@0.61.0']
+const CLIENT_PACKAGES = [
+  '@google/gemini-cli@0.61.0',
+  'cohere-ai@8.1.0',
+  'groq-sdk@1.6.0',
+  '@mistralai/mistralai@2.7.0',
+]
+const PYTHON_CLIENTS = [
+  ...['openai==3.57.0', 'cohere==7.3.1', 'groq==1.7.0', 'mistralai==3.7.0', 'google-genai==3.6.1'],
+]
 
 /** A program that tests start, the Debian package that has it, and its purpose. */
 interface Part {
@@ -106,8 +114,20 @@ async function installClients(): Promise<void> {
   await run(args, { stdio: 'ignore' })
 }
 
+/** Python's clients, in an environment of their own; tests of them are skipped without it. */
+async function installPythonClients(): Promise<void> {
+  const folder = join(CLIENTS, 'python')
+  const mark = join(folder, `installed-${PYTHON_CLIENTS.join('-')}`)
+  if (existsSync(mark) || !found('python3')) return
+  process.stderr.write(`test set-up: installing ${PYTHON_CLIENTS.join(', ')} (packages of PyPI)\n`)
+  const options = { stdio: 'ignore' } as const
+  if (!(await run(['python3', '-m', 'venv', folder], options))) return
+  const pip = [join(folder, 'bin', 'python3'), '-m', 'pip', 'install', '-q', '--disable-pip-version-check']
+  if (await run([...pip, ...PYTHON_CLIENTS], options)) mkdirSync(mark)
+}
+
 const missing = PARTS.filter(({ program }) => !found(program))
-await Promise.all([installClients(), installParts(missing)])
+await Promise.all([installClients(), installPythonClients(), installParts(missing)])
 await installHelm()
 const still = missing.filter(({ program, instead }) => !found(program) && !found(instead))
 for (const { program, debian, purpose } of still) {

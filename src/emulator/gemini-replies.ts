@@ -2,6 +2,7 @@
  * Replies of Gemini's generateContent: whole, as an SSE stream and as a JSON array. They follow recorded
  * traffic of 2025–2026.
  */
+import { geminiMedia } from './gemini-media.js'
 import { generateOutput, tokenProbabilities } from './model-output.js'
 import { readGemini, STREAM, WHOLE, frame, thoughtSignature } from './gemini-requests.js'
 import { seededRandom, lettersOf } from './seeded-random.js'
@@ -12,6 +13,8 @@ import type { JsonObject } from '../base/json.js'
 /** The reply to `POST /models/{model}:generateContent` and `:streamGenerateContent`. */
 export function geminiReply(request: ParsedRequest): Reply {
   const { modelInput, stream, showThoughts, count, topLogprobs } = readGemini(request)
+  const media = geminiMedia(request)
+  if (media !== null) return media
   const modelOutput = generateOutput(modelInput, request.seed)
   const random = seededRandom(request.seed)
   const tail = {

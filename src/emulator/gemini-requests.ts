@@ -243,7 +243,7 @@ const CONFIG_FIELDS = new Set(
     'temperature topP topK candidateCount maxOutputTokens stopSequences responseMimeType ' +
     'responseSchema responseJsonSchema seed presencePenalty frequencyPenalty responseLogprobs ' +
     'logprobs responseModalities thinkingConfig mediaResolution speechConfig imageConfig ' +
-    'enableEnhancedCivicAnswers'
+    'audioTranscriptionConfig responseFormat enableEnhancedCivicAnswers'
   ).split(' '),
 )
 
@@ -320,7 +320,7 @@ function camelName(name: string): string {
 }
 
 /** Converts the object's own keys to camelCase; values are unchanged. */
-function camel(object: JsonObject): JsonObject {
+export function camel(object: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [key, value] of Object.entries(object)) {
     result[camelName(key)] = value

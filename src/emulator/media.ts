@@ -11,7 +11,8 @@ import { tokensOf, wholeReply, type ParsedRequest, type Reply } from './emulated
 import { checkOpenAiKey, refuseOpenAi, STREAM, WHOLE } from './openai-requests.js'
 
 /** A picture of one pixel. */
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQq50FAAIiAUaVTK0EAAAAAElFTkSuQmCC'
+export const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQq50FAAIiAUaVTK0EAAAAAElFTkSuQmCC'
 /** Tokens of a picture by quality; `auto` is medium. */
 const PICTURE_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1056, high: 4160 }
 const SOUND_TYPES: Readonly<Record<string, string>> = {
@@ -22,7 +23,8 @@ const SOUND_TYPES: Readonly<Record<string, string>> = {
   wav: 'audio/wav',
   pcm: 'audio/pcm',
 }
-const TEXT = 'This is a transcript of the emulator.'
+/** The words of every sound. */
+export const TRANSCRIPT = 'This is a transcript of the emulator.'
 const SAMPLES_PER_SECOND = 24_000
 const CHARACTERS_PER_SECOND = 15
 
@@ -41,10 +43,11 @@ export function mediaReplier(path: string): ((request: ParsedRequest) => Reply) 
     case '/moderations':
       return moderationReply
     case '/rerank':
+      return (request) => rankReply(request, 1)
     case '/v2/rerank':
-      return rankReply
+      return (request) => rankReply(request, 2)
     default:
-      return null
+      return path.startsWith('/inference/') ? (request) => rankReply(request, 1) : null
   }
 }
 
@@ -154,7 +157,7 @@ function speechReply(request: ParsedRequest): Reply {
 }
 
 /** Sound without a tone: samples, with a header for `wav`; else frames of MP3. */
-function silence(seconds: number, format: string): Buffer {
+export function silence(seconds: number, format: string): Buffer {
   const samples = Buffer.alloc(seconds * SAMPLES_PER_SECOND * 2)
   if (format === 'pcm') return samples
   if (format === 'wav') return Buffer.concat([wavHeader(samples.length), samples])
@@ -191,33 +194,33 @@ function transcriptReply(request: ParsedRequest): Reply {
   const plain = (text: string): Reply =>
     wholeReply({ ...WHOLE, 'content-type': 'text/plain; charset=utf-8' }, text)
   if (isStreamed(body)) {
-    const words = TEXT.split(/(?<= )/)
+    const words = TRANSCRIPT.split(/(?<= )/)
     const deltas = words.map((delta) => eventOf({ type: 'transcript.text.delta', delta }))
-    const done = eventOf({ type: 'transcript.text.done', text: TEXT, usage })
+    const done = eventOf({ type: 'transcript.text.done', text: TRANSCRIPT, usage })
     return { status: 200, headers: STREAM, units: [...deltas, done], stream: true, terminators: 1 }
   }
   const end = seconds.toFixed(3).padStart(6, '0')
   switch (format) {
     case 'json':
-      return wholeReply(WHOLE, JSON.stringify({ text: TEXT, usage }))
+      return wholeReply(WHOLE, JSON.stringify({ text: TRANSCRIPT, usage }))
     case 'verbose_json': {
-      const segments = [{ id: 0, start: 0, end: seconds, text: TEXT }]
+      const segments = [{ id: 0, start: 0, end: seconds, text: TRANSCRIPT }]
       const whole = {
         task: 'transcribe',
         language: 'english',
         duration: seconds,
-        text: TEXT,
+        text: TRANSCRIPT,
         segments,
         usage,
       }
       return wholeReply(WHOLE, JSON.stringify(whole))
     }
     case 'text':
-      return plain(`${TEXT}\n`)
+      return plain(`${TRANSCRIPT}\n`)
     case 'srt':
-      return plain(`1\n00:00:00,000 --> 00:00:${end.replace('.', ',')}\n${TEXT}\n\n`)
+      return plain(`1\n00:00:00,000 --> 00:00:${end.replace('.', ',')}\n${TRANSCRIPT}\n\n`)
     case 'vtt':
-      return plain(`WEBVTT\n\n00:00:00.000 --> 00:00:${end}\n${TEXT}\n\n`)
+      return plain(`WEBVTT\n\n00:00:00.000 --> 00:00:${end}\n${TRANSCRIPT}\n\n`)
     default:
       return refuseOpenAi(400, "Invalid value for 'response_format'.", { param: 'response_format' })
   }
@@ -251,12 +254,17 @@ function moderationReply(request: ParsedRequest): Reply {
   return wholeReply(WHOLE, JSON.stringify({ id: `modr-${request.seed}`, model, results }))
 }
 
-/** Ranks documents by the number of words of the query in them; with `texts` in the form of TEI. */
-function rankReply(request: ParsedRequest): Reply {
+/**
+ * Ranks documents by the number of words of the query in them: in the form of TEI for `texts`, of DeepInfra
+ * for `queries`, of Cohere's second version at `/v2`, else with the members of its first version, of Jina,
+ * Voyage and vLLM.
+ */
+function rankReply(request: ParsedRequest, version: 1 | 2): Reply {
   const body = fieldsOf(request)
-  const query = requiredText(body, 'query')
+  const queries = arrayOf(body['queries'])
+  const query = queries.length > 0 ? (stringOf(queries[0]) ?? '') : requiredText(body, 'query')
   const texts = arrayOf(body['texts'] ?? body['documents']).map(
-    (each) => stringOf(each) ?? JSON.stringify(each),
+    (each) => stringOf(each) ?? stringOf(objectOf(each)['text']) ?? JSON.stringify(each),
   )
   if (texts.length === 0)
     refuseOpenAi(400, "Missing required parameter: 'documents'.", { param: 'documents' })
@@ -268,12 +276,21 @@ function rankReply(request: ParsedRequest): Reply {
     const found = words.filter((word) => text.toLowerCase().includes(word)).length
     return { index, score: Math.round((found / Math.max(1, words.length)) * 1000) / 1000 }
   })
+  const tokens = tokensOf(texts.reduce((sum, text) => sum + query.length + text.length, 0))
+  if (queries.length > 0) {
+    const scores = scored.map(({ score }) => score)
+    return wholeReply(WHOLE, JSON.stringify({ scores, input_tokens: tokens }))
+  }
   const sorted = scored.sort((one, other) => other.score - one.score || one.index - other.index)
-  if (body['texts'] !== undefined) return wholeReply(WHOLE, JSON.stringify(sorted))
-  const top = sorted.slice(0, numberOf(body['top_n']) ?? sorted.length)
+  if (body['texts'] !== undefined) {
+    return wholeReply({ ...WHOLE, 'x-compute-tokens': String(tokens) }, JSON.stringify(sorted))
+  }
+  const top = sorted.slice(0, numberOf(body['top_n'] ?? body['top_k']) ?? sorted.length)
   const results = top.map(({ index, score }) => ({ index, relevance_score: score }))
   const meta = { billed_units: { search_units: Math.ceil(texts.length / 100) } }
-  return wholeReply(WHOLE, JSON.stringify({ id: `rank-${request.seed}`, results, meta }))
+  const first = { object: 'list', model: body['model'], data: results, usage: { total_tokens: tokens } }
+  const id = `rank-${request.seed}`
+  return wholeReply(WHOLE, JSON.stringify({ id, results, meta, ...(version === 1 && first) }))
 }
 
 /** The fields of a multipart form: texts, and of each file its name and its length. */
@@ -292,7 +309,7 @@ export function formFields(raw: Buffer, contentType: string | undefined): JsonOb
 }
 
 /** From the header of a WAV file; else as 16 kB a second. */
-function secondsOf(content: Buffer): number {
+export function secondsOf(content: Buffer): number {
   const isWav = content.length >= 44 && content.toString('latin1', 0, 4) === 'RIFF'
   const perSecond = isWav ? content.readUInt32LE(28) : 16_000
   return Math.round((content.length / Math.max(1, perSecond)) * 1000) / 1000

@@ -60,6 +60,11 @@ export type TaskFormat =
   /** OpenAI's endpoints for pictures, for chats of Google's clients: without and with pictures to change. */
   | 'chat-images'
   | 'chat-image-edits'
+  /** Endpoints for speech and for transcriptions, for such chats. */
+  | 'chat-speech'
+  | 'chat-mistral-speech'
+  | 'chat-transcriptions'
+  | 'chat-mistral-transcriptions'
   | 'openai-images'
   | 'gemini-images'
   | 'openai-image-edits'
@@ -369,6 +374,8 @@ export interface UpstreamCodec {
   dropReasoning?(body: JsonObject, error: WireError): JsonObject | null
   /** Absent if upstreams of the format have no endpoint that counts tokens. */
   readonly tokenCounter?: TokenCounter
+  /** The body for `decodeReply` of a reply that is the bytes of sound; absent: such a reply is malformed. */
+  bodyOfBytes?(bytes: Buffer): JsonObject
   /** Emits a grammatical event stream for any body. Never throws. */
   decodeReply(body: JsonObject, request: ChatRequest, sink: EventSink): void
   /** `mayPause`: the decoder keeps the state that `continuation` needs. */

@@ -412,9 +412,10 @@ function azure(
         base.encodeForm?.({ ...request, model: deploymentOf(request.model) }, losses) ?? null,
     }),
   }
-  // Claude on Foundry has one address; Responses has no deployment in the path.
+  // Claude and Cohere on Foundry have one address; Responses has no deployment in the path.
   const isResponses = wire === 'openai-responses' || wire === 'responses-compact'
-  if (apiVersion === null || wire === 'anthropic' || isResponses) return renamed
+  const isOfFoundry = wire === 'anthropic' || wire === 'cohere-rerank'
+  if (apiVersion === null || isOfFoundry || isResponses) return renamed
   return {
     ...renamed,
     target: (model, stream) => {

@@ -23,9 +23,11 @@ import { clientCodec, upstreamCodec } from './openai-chat/index.js'
 import { decodeRerank } from './rerank/decode-request.js'
 import { encodeRanking, encodeRerankError } from './rerank/encode-reply.js'
 import { bedrock, cohere, cohereV1, deepinfra, jina, sglang, tei, vllm, voyage } from './rerank/forms.js'
+import { speechOfChats } from './speech/chat-clients.js'
 import { decodeSpeech, readsEvents } from './speech/decode-request.js'
 import { encodeSpeech, newSpeechWriter } from './speech/encode-reply.js'
 import * as speech from './speech/forms.js'
+import { transcribingCodec } from './transcriptions/chat-clients.js'
 import { decodeTranscription, readsTranscriptEvents } from './transcriptions/decode-request.js'
 import { encodeTranscript, newTranscriptWriter } from './transcriptions/encode-reply.js'
 import * as transcripts from './transcriptions/forms.js'
@@ -137,6 +139,19 @@ export const TASK_CODECS: Readonly<Record<TaskFormat, FormatCodecs>> = {
   'chat-image-edits': {
     clientCodec: pictureEditClient,
     upstreamCodec: drawingCodec(upstreamOf(images.openaiEdits)),
+  },
+  'chat-speech': { clientCodec: speechClient, upstreamCodec: speechOfChats(upstreamOf(speech.openai)) },
+  'chat-mistral-speech': {
+    clientCodec: speechClient,
+    upstreamCodec: speechOfChats(upstreamOf(speech.mistral)),
+  },
+  'chat-transcriptions': {
+    clientCodec: transcriptClient('transcriptions'),
+    upstreamCodec: transcribingCodec(upstreamOf(transcripts.transcriptions)),
+  },
+  'chat-mistral-transcriptions': {
+    clientCodec: transcriptClient('transcriptions'),
+    upstreamCodec: transcribingCodec(upstreamOf(mistralTranscripts)),
   },
   'openai-image-edits': { clientCodec: pictureEditClient, upstreamCodec: upstreamOf(images.openaiEdits) },
   'gemini-image-edits': {

@@ -17,8 +17,8 @@ import type { ModelFacts } from '../formats/chat/model-facts.js'
 import type { ChatRequest } from '../formats/chat/request.js'
 import type { DialectName, UpstreamCodec, WireFormat } from '../formats/dialect.js'
 import { compactsItself } from '../formats/openai-responses/compact.js'
-import { drawingFormat } from '../formats/images/chat-clients.js'
 import { upstreamCodecOf, isEmbeddings, isTaskFormat, taskFormat, upstreamFormat } from '../formats/index.js'
+import { taskChatFormat } from '../formats/task-chats.js'
 import { TrustedProxies } from '../http/client-address.js'
 import { promptSizeOf, inputTokens } from '../ledger/estimate-tokens.js'
 import { PriceSchedule, type PricesInForce } from '../ledger/price-schedule.js'
@@ -434,8 +434,8 @@ export function formatFor(
     return wire === null ? null : { dialect: choice === 'openai' ? 'openai-chat' : choice, wire }
   }
   if (isTaskFormat(client.wire)) return null
-  const drawing = drawingFormat({ request, client: client.wire, facts, forms: upstream.operations })
-  if (drawing !== null) return { dialect: choice === 'openai' ? 'openai-chat' : choice, wire: drawing }
+  const ofChat = taskChatFormat({ request, client: client.wire, facts, forms: upstream.operations })
+  if (ofChat !== null) return { dialect: choice === 'openai' ? 'openai-chat' : choice, wire: ofChat }
   const dialect = choice === 'openai' ? openAiEndpoint(request, facts, client.dialect) : choice
   const hasCompletions =
     upstream.completions || COMPLETION_MODELS.test(modelAt({ model, strip }, request.model))

@@ -317,10 +317,14 @@ export function membersOf(wire: WireFormat): Members {
     case 'mistral-transcriptions':
     case 'gemini-transcriptions':
     case 'openai-translations':
+    case 'chat-transcriptions':
+    case 'chat-mistral-transcriptions':
       return TRANSCRIPTIONS
     case 'openai-speech':
     case 'mistral-speech':
     case 'gemini-speech':
+    case 'chat-speech':
+    case 'chat-mistral-speech':
       return SPEECH
     case 'rerank':
     case 'cohere-rerank':

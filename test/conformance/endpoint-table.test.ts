@@ -2,8 +2,8 @@
  * Goal: each cell of the table of endpoints by upstream is true: an upstream gets the requests of an endpoint
  * that it serves, and none of one that it does not, whose client reads which upstream refuses what. Native
  * access reaches the path of any of them.
- * Method: a gateway with an upstream of every preset, dialect and cloud that needs no sign-in, all at one
- * server, which refuses every request; one request for each cell.
+ * Method: a gateway with an upstream of every preset, dialect and cloud, all at one server, which refuses
+ * every request; one request for each cell.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
@@ -40,13 +40,13 @@ void t.test('every endpoint at every upstream', { timeout: 240_000 }, async (t) 
     ...{ status: 400, type: 'application/json' },
     chunks: [JSON.stringify({ error: { message: SEEN } })],
   }))
-  // Vertex AI signs in at Google first.
-  const kinds = upstreamKinds().filter(({ settings }) => settings['platform'] !== 'vertex')
+  const kinds = upstreamKinds()
   const gateway = await startGateway(t)
   const prices = { '*': { input: 1, output: 1, per_image: 1, per_second_audio: 1, per_character: 1 } }
   const lines = kinds.map(({ settings }, at) => {
     const { platform } = settings
-    const auth = platform === 'bedrock' ? `, region: eu-west-1, auth: ${AWS_AUTH}` : ', api_key: k'
+    const place = platform === 'vertex' ? ', project: acme, location: global' : ''
+    const auth = platform === 'bedrock' ? `, region: eu-west-1, auth: ${AWS_AUTH}` : `${place}, api_key: k`
     const own = JSON.stringify({
       ...{ ...settings, base_url: `${upstream.origin}/v1`, prices, native: ['POST /v1/own'] },
     })

@@ -3,9 +3,11 @@
  * in front of it charges them.
  * Method: OpenAI's SDK against the emulator, and through a gateway.
  */
+import { GoogleGenAI, Modality } from '@google/genai'
 import OpenAI, { toFile } from 'openai'
 import t from 'tap'
 import { startEmulator } from '../../src/emulator/server.js'
+import { wavOf } from '../../src/formats/wire/media/sound.js'
 import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 
@@ -61,4 +63,75 @@ void t.test('a gateway in front of it charges them', async (t) => {
   const rows = await rowsOf(gateway)
   t.match(rows, [{ status: 200, source: 'reported', units: 'image=1 output_image=272' }])
   t.ok((rows[0]?.costNanoUsd ?? 0) >= 272 * 30_000)
+})
+
+void t.test("Google's SDK gets pictures, sound and transcripts, with faults", async (t) => {
+  const emulator = await startEmulator({ models: 'any' })
+  t.teardown(() => emulator.close())
+  const client = new GoogleGenAI({ apiKey: 'key', httpOptions: { baseUrl: emulator.origin } })
+  const picture = await client.models.generateContent({
+    model: 'gemini-3-pro-image',
+    contents: 'A cat.',
+    config: { responseModalities: [Modality.IMAGE] },
+  })
+  t.equal(picture.candidates?.[0]?.content?.parts?.[0]?.inlineData?.mimeType, 'image/png')
+  t.match(picture.usageMetadata?.candidatesTokensDetails, [{ modality: 'IMAGE', tokenCount: 1290 }])
+  const request = {
+    model: 'gemini-3-tts',
+    contents: 'Good morning.',
+    config: { responseModalities: [Modality.AUDIO] },
+  }
+  let bytes = 0
+  for await (const { data = '' } of await client.models.generateContentStream(request)) {
+    bytes += Buffer.from(data, 'base64').length
+  }
+  t.equal(bytes, 48_000)
+  const sound = {
+    inlineData: { mimeType: 'audio/wav', data: wavOf(Buffer.alloc(48_000), 24_000).toString('base64') },
+  }
+  const transcript = await client.models.generateContent({
+    model: 'gemini-3.5-transcribe',
+    contents: [sound],
+  })
+  t.match(transcript.candidates?.[0]?.content?.parts, [{ audioTranscription: { text: /transcript/ } }])
+  t.match(transcript.usageMetadata?.promptTokensDetails, [{}, { modality: 'AUDIO', tokenCount: 33 }])
+  emulator.script({ fault: { kind: 'status', code: 503 }, times: 1 })
+  await t.rejects(client.models.generateContent(request), /503/)
+})
+
+void t.test('a gateway translates pictures, sound and ranks of other forms', async (t) => {
+  const emulator = await startEmulator({ models: 'any' })
+  t.teardown(() => emulator.close())
+  const presets = ['jina', 'voyage', 'vllm', 'cohere', 'tei', 'deepinfra', 'together'] as const
+  const rankers = await Promise.all(
+    presets.map(async (preset) => {
+      const base = preset === 'deepinfra' ? '/v1/openai' : '/v1'
+      const routes = '  - { prefix: own-, upstream: cloud }\n'
+      const cloud = `preset: ${preset}, base_url: "${emulator.origin}${base}", api_key: k, prices: { "*": { input: 1, per_search: 1 } }`
+      return { preset, gateway: await startGateway(t, { cloud, routes }) }
+    }),
+  )
+  for (const { preset, gateway } of rankers) {
+    const reply = await fetch(`${gateway.origin}/v2/rerank`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'own-rank',
+        query: 'red cat',
+        documents: ['a dog', 'a red cat', 'a cat'],
+        top_n: 2,
+      }),
+    })
+    t.match(await reply.json(), { results: [{ index: 1, relevance_score: 1 }, { index: 2 }] }, preset)
+  }
+  const gateway = await startGateway(t)
+  const client = new OpenAI({ baseURL: gateway.baseUrl, apiKey: gateway.secret, maxRetries: 0 })
+  const drawn = await client.images.generate({ model: 'gemini-3-pro-image', prompt: 'a cat' })
+  t.ok(drawn.data?.[0]?.b64_json)
+  const voice = { model: 'gemini-2.5-flash-preview-tts', voice: 'alloy', input: 'Hi.' } as const
+  const pcm = await client.audio.speech.create({ ...voice, response_format: 'pcm' })
+  t.equal((await pcm.arrayBuffer()).byteLength, 48_000)
+  const file = await toFile(wavOf(Buffer.alloc(48_000), 24_000), 'a.wav', { type: 'audio/wav' })
+  const transcript = await client.audio.transcriptions.create({ model: 'gemini-3.5-transcribe', file })
+  t.match(transcript, { text: /transcript/ })
 })

@@ -17,7 +17,8 @@ import { startGateway } from '../helpers/gateway.js'
 import { ofToday } from '../helpers/long-suite.js'
 
 const run = promisify(execFile)
-const PYTHON = process.env['SLUICE_PYTHON'] ?? 'python3'
+const CLIENTS_PYTHON = 'build/clients/python/bin/python3'
+const PYTHON = process.env['SLUICE_PYTHON'] ?? (existsSync(CLIENTS_PYTHON) ? CLIENTS_PYTHON : 'python3')
 const LIMIT_MS = 120_000
 const PROMPT = 'Name three rivers.'
 

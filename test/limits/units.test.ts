@@ -25,8 +25,16 @@ const LIMITS = [
 const waiting: (() => void)[] = []
 let hold = false
 let pictures = 1
+/** Replies end after their first bytes. */
+let cut = false
 
 function answer(path: string, res: ServerResponse): void {
+  if (cut) {
+    res.writeHead(200, { 'content-type': path.endsWith('/speech') ? 'audio/mpeg' : 'application/json' })
+    res.write('{"')
+    setTimeout(() => res.destroy(), 10)
+    return
+  }
   if (path.endsWith('/speech')) {
     res.writeHead(200, { 'content-type': 'audio/mpeg' })
     res.end('sound')
@@ -112,14 +120,22 @@ async function start(t: Test, store: string | undefined, hasAccount = false): Pr
     more: `limits:\n${[...LIMITS, ...budgets].map((limit) => `  - ${limit}\n`).join('')}`,
   })
   const text = readFileSync(gateway.configFile, 'utf8')
-  const raced = Object.entries(RACED).map(([model, { price }]) => `${model}: { ${price} }`)
+  const priced = { ...RACED, ...BY_TOKENS }
+  const raced = Object.entries(priced).map(([model, { price }]) => `${model}: { ${price} }`)
   const vendor = `  vendor: { dialect: openai-chat, base_url: "${base}", api_key: k, operations: { rerank: cohere }, prices: { ${PRICES}, ${raced.join(', ')} } }\n`
-  const routes = ['p', 'w', 'v', 'r', ...Object.keys(RACED)]
+  const routes = ['p', 'w', 'v', 'r', ...Object.keys(priced)]
     .map((model) => `  - { model: ${model}, upstream: vendor }\n`)
     .join('')
   writeFileSync(gateway.configFile, text.replace('routes:\n', `${vendor}routes:\n${routes}`))
   gateway.reload()
   return gateway
+}
+
+/** Adds a limit to the running gateway. */
+function limit(gateway: TestGateway, rule: Readonly<Record<string, string | number>>): void {
+  const text = readFileSync(gateway.configFile, 'utf8')
+  writeFileSync(gateway.configFile, text.replace('limits:\n', `limits:\n  - ${JSON.stringify(rule)}\n`))
+  gateway.reload()
 }
 
 interface Reply {
@@ -138,7 +154,9 @@ async function post(gateway: TestGateway, path: string, body: object | FormData)
     },
     body: isForm ? body : JSON.stringify(body),
   })
-  const text = await reply.text()
+  // Sound that is cut off has a status of 200.
+  const text = await reply.text().catch(() => null)
+  if (text === null) return { status: 0, headers: reply.headers, message: '' }
   const [, message = ''] = /"message":"((?:[^"\\]|\\.)*)"/.exec(text) ?? []
   return { status: reply.status, headers: reply.headers, message }
 }
@@ -262,6 +280,75 @@ for (const engine of ['sqlite', 'redis'] as const) {
     t.equal((await draw(gateway, 10)).status, 200, 'a reply with two of ten pictures')
     t.equal((await draw(gateway, 8)).status, 200)
     t.equal((await draw(gateway, 7)).status, 429)
+  })
+}
+
+/** Priced by tokens, whose number before the reply is a bound. */
+const BY_TOKENS = {
+  tm: {
+    price: 'input: 1',
+    ask: (gateway: TestGateway) => post(gateway, '/v1/moderations', { model: 'tm', input: 'A text.' }),
+  },
+  tw: {
+    price: 'input: 2.5, input_audio: 2.5, output: 10',
+    ask: (gateway: TestGateway) => transcribe(gateway, 2.5, 'tw'),
+  },
+  tt: {
+    price: 'input: 2.5, input_audio: 2.5, output: 10',
+    ask: (gateway: TestGateway) => transcribe(gateway, 2.5, 'tt', 'translations'),
+  },
+  tv: {
+    price: 'input: 0.6, output_audio: 12',
+    ask: (gateway: TestGateway) =>
+      post(gateway, '/v1/audio/speech', { model: 'tv', voice: 'alloy', input: 'ten chars.' }),
+  },
+  tp: { price: 'input: 5, output_image: 30', ask: (gateway: TestGateway) => draw(gateway, 1, 'tp') },
+  tr: {
+    price: 'input: 0.05',
+    ask: (gateway: TestGateway) => post(gateway, '/v2/rerank', { model: 'tr', query: 'q', documents: ['a'] }),
+  },
+  te: {
+    price: 'input: 0.02, output: 0',
+    ask: (gateway: TestGateway) => post(gateway, '/v1/embeddings', { model: 'te', input: 'A text.' }),
+  },
+} as const
+
+for (const engine of ['sqlite', 'redis'] as const) {
+  void t.test(`${engine}: budgets of tokens race, and cut replies cost what was reserved`, async (t) => {
+    const redis = engine === 'redis' ? (await startRedis(t)).url() : undefined
+    const gateway = await start(t, redis)
+    const other = redis === undefined ? gateway : { ...(await start(t, redis, true)), secret: gateway.secret }
+    for (const [model, { ask }] of Object.entries(BY_TOKENS)) {
+      cut = true
+      t.not((await ask(gateway)).status, 200, `${model}: the first one is cut`)
+      const [first] = (await rowsOf(gateway)).filter(({ modelAsked }) => modelAsked === model)
+      const bound = first?.costNanoUsd ?? 0
+      t.match(first, { source: 'assumed' }, `${model}: costs what was reserved`)
+      t.ok(bound > 0, `${model}: ${bound} nano-dollars`)
+      // A new budget counts from its first request: three of them, and less than a fourth.
+      const budget = { scope: 'key', prefix: model, usd_per_day: (bound * 3.5) / 1e9 }
+      limit(gateway, budget)
+      if (other !== gateway) limit(other, budget)
+      hold = true
+      let refused = 0
+      const racing = Promise.all(
+        Array.from({ length: 20 }, async (_, at) => {
+          const reply = await ask(at % 2 === 0 ? gateway : other)
+          if (reply.status === 402) refused += 1
+          return reply
+        }),
+      )
+      while (refused + waiting.length < 20) await new Promise((resolve) => setTimeout(resolve, 20))
+      t.equal(waiting.length, 3, `${model}: three of 20 were sent`)
+      hold = false
+      for (const go of waiting.splice(0)) go()
+      await racing
+      cut = false
+      const rows = (await rowsOf(gateway)).filter(({ modelAsked }) => modelAsked === model)
+      const spent = rows.reduce((sum, { costNanoUsd }) => sum + (costNanoUsd ?? 0), 0)
+      t.equal(spent, bound * 4, `${model}: each cut reply costs what was reserved`)
+      t.equal((await ask(other)).status, 402, `${model}: and nothing after it`)
+    }
   })
 }
 

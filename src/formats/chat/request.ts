@@ -159,6 +159,12 @@ export interface NamespacedTool {
 /** Types of tools that OpenAI defines and the client runs. */
 export type ClientToolType = 'apply_patch' | 'local_shell' | 'shell' | 'tool_search'
 
+/**
+ * Google's settings for pictures and sound: the ratio and the resolution of pictures, the voice, formats of
+ * sound, and how sound is written down.
+ */
+export type MediaSetting = 'imageConfig' | 'speechConfig' | 'responseFormat' | 'audioTranscriptionConfig'
+
 /** A decoded and validated request. A member is absent if the client did not set it. */
 export interface ChatRequest {
   /** The model id for the upstream. */
@@ -217,8 +223,8 @@ export interface ChatRequest {
   unseen?: string[]
   /** Kinds of the reply that the client requests, in lower case; Gemini's `responseModalities`. */
   replyModalities?: readonly string[]
-  /** Google's `imageConfig`: the ratio and the resolution of pictures. */
-  imageConfig?: JsonObject
+  /** Google's settings for pictures and sound, by their names in `generationConfig`. */
+  mediaSettings?: Readonly<Partial<Record<MediaSetting, JsonValue>>>
   /** Number of token ids that the client sent in place of text. */
   tokenIds?: number
   /** Set for embeddings, whose texts are the parts of one message. */

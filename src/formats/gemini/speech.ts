@@ -12,36 +12,11 @@ import type { Losses, TaskForm } from '../dialect.js'
 import { refused } from '../wire/json/check-fields.js'
 import { allOfKind } from '../wire/media/media-usage.js'
 import { checkSoundFormat, dropSpeechOptions, speechTaskOf, wavHeader, wavOf } from '../wire/media/sound.js'
+import { geminiVoiceLike, isGeminiVoice } from '../wire/media/voices.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
 import { endOfReply, partsOfReply, refusalOf, usageOfReply } from './media-reply.js'
 import { decodeStreamError } from './upstream/decode-error.js'
 import { target } from './upstream/request-path.js'
-
-/** Gemini's voices (Gemini API, "Speech generation", "Voice options"). */
-const VOICES = new Set(
-  (
-    'Zephyr Puck Charon Kore Fenrir Leda Orus Aoede Callirrhoe Autonoe Enceladus Iapetus Umbriel Algieba ' +
-    'Despina Erinome Algenib Rasalgethi Laomedeia Achernar Alnilam Schedar Gacrux Pulcherrima Achird ' +
-    'Zubenelgenubi Vindemiatrix Sadachbia Sadaltager Sulafat'
-  ).split(' '),
-)
-
-/** A voice of Gemini for each of OpenAI's, of a similar pitch. */
-const SIMILAR: ReadonlyMap<string, string> = new Map([
-  ['alloy', 'Kore'],
-  ['ash', 'Charon'],
-  ['ballad', 'Algieba'],
-  ['coral', 'Aoede'],
-  ['echo', 'Puck'],
-  ['fable', 'Sadachbia'],
-  ['onyx', 'Orus'],
-  ['nova', 'Leda'],
-  ['sage', 'Sulafat'],
-  ['shimmer', 'Zephyr'],
-  ['verse', 'Fenrir'],
-  ['marin', 'Despina'],
-  ['cedar', 'Iapetus'],
-])
 
 /** Types of sound that newer models make; all make samples of 16 bits. */
 const MIME_TYPES: Partial<Record<SoundFormat, string>> = { mp3: 'audio/mp3', opus: 'audio/ogg_opus' }
@@ -77,8 +52,8 @@ export const geminiSpeech: TaskForm = {
 
 function geminiVoice(voice: SpeechTask['voice'], losses: Losses): string {
   const name = 'id' in voice ? null : voice.name
-  if (name !== null && VOICES.has(name)) return name
-  const similar = name === null ? undefined : SIMILAR.get(name)
+  if (name !== null && isGeminiVoice(name)) return name
+  const similar = name === null ? undefined : geminiVoiceLike(name)
   if (similar === undefined) {
     throw refused('voice', "Gemini has no such voice. Use a voice of Gemini's, such as Kore, or OpenAI's.")
   }

@@ -4,61 +4,22 @@
  *
  * Sources: Gemini API, "Image generation"; OpenAI API reference, "Images", read 2026-11-29.
  */
-import { stringOf, type JsonObject } from '../../base/json.js'
+import { isObject, stringOf, type JsonObject } from '../../base/json.js'
 import type { EventSink } from '../chat/event.js'
-import type { ModelFacts } from '../chat/model-facts.js'
-import type { TaskForms } from '../chat/operations.js'
 import type { ChatRequest, ImagePart } from '../chat/request.js'
 import type { DrawTask, TaskResult } from '../chat/task.js'
 import type { FormField } from '../chat/upload.js'
-import type { Losses, UnfitTask, UpstreamCodec, WireFormat } from '../dialect.js'
+import type { Losses, UnfitTask, UpstreamCodec } from '../dialect.js'
 import { refused } from '../wire/json/check-fields.js'
+import { checkOneTurn, partsOfTurn, textOfTurn, type OneTurnModel } from '../wire/media/one-turn.js'
 import { MALFORMED_REPLY } from '../wire/upstream-errors.js'
-
-/** The formats of such requests: without and with pictures to change. */
-type DrawingFormat = 'chat-images' | 'chat-image-edits'
-
-/** Whether requests of the format are chats at an endpoint for pictures. */
-export function isDrawing(wire: WireFormat | null): wire is DrawingFormat {
-  return wire === 'chat-images' || wire === 'chat-image-edits'
-}
-
-/** A request whose format at an upstream is chosen. */
-interface ChatAtUpstream {
-  readonly request: ChatRequest
-  readonly client: WireFormat
-  /** The facts of the model that is requested. */
-  readonly facts: ModelFacts
-  readonly forms: TaskForms
-}
-
-/**
- * The format of a chat of Google's clients for a model that only draws: one that the catalogue lists as such,
- * or an unknown one whose client requests one. Null for any other, and if the upstream has another form.
- */
-export function drawingFormat({ request, client, facts, forms }: ChatAtUpstream): DrawingFormat | null {
-  if (client !== 'gemini') return null
-  const isUnknown = facts.contextWindow === undefined
-  const draws = facts.operations?.includes('images') ?? (isUnknown && requestsPicture(request))
-  if (!draws) return null
-  const isEdit = picturesIn(request).length > 0
-  if (forms[isEdit ? 'image_edits' : 'images'] !== 'openai') return null
-  return isEdit ? 'chat-image-edits' : 'chat-images'
-}
-
-function requestsPicture({ replyModalities }: ChatRequest): boolean {
-  return replyModalities?.includes('image') === true
-}
 
 /** The task of such a chat, also of one that `checked` refuses. */
 export function drawTaskIn(request: ChatRequest): DrawTask {
-  const texts = request.messages.flatMap(({ role, parts }) =>
-    role === 'user' ? parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
-  )
-  const size = sizeOf(request.imageConfig)?.size
+  const size = sizeOf(imageConfigOf(request))?.size
   return {
     kind: picturesIn(request).length > 0 ? 'image_edits' : 'images',
-    prompt: texts.join('\n'),
+    prompt: textOfTurn(request),
     count: 1,
     partial: 0,
     size: size ?? 'auto',
@@ -67,10 +28,14 @@ export function drawTaskIn(request: ChatRequest): DrawTask {
   }
 }
 
-function picturesIn({ messages }: ChatRequest): ImagePart[] {
-  return messages.flatMap(({ role, parts }) =>
-    role === 'user' ? parts.filter((part) => part.type === 'image') : [],
-  )
+/** The pictures that the user sends, to be changed. */
+export function picturesIn(request: ChatRequest): ImagePart[] {
+  return partsOfTurn(request).filter((part) => part.type === 'image')
+}
+
+function imageConfigOf({ mediaSettings }: ChatRequest): JsonObject | undefined {
+  const config = mediaSettings?.imageConfig
+  return isObject(config) ? config : undefined
 }
 
 /** The codec of such chats; `base` is that of the endpoint for pictures. */
@@ -126,40 +91,18 @@ function emit(read: TaskResult | UnfitTask, model: string, sink: EventSink): voi
   sink.event({ type: 'finish', reason: 'stop', raw: null })
 }
 
-/** Fields of chats that mean nothing to a model that draws, by their canonical names. */
-const LOST = {
-  temperature: 'temperature',
-  topP: 'top_p',
-  topK: 'top_k',
-  stop: 'stop',
-  seed: 'seed',
-  frequencyPenalty: 'frequency_penalty',
-  presencePenalty: 'presence_penalty',
-  maxOutputTokens: 'max_tokens',
-  reasoningEffort: 'reasoning_effort',
-  logprobs: 'logprobs',
-} as const satisfies Partial<Record<keyof ChatRequest, string>>
+const DRAWING: OneTurnModel = {
+  who: 'A model that only draws',
+  takes: 'texts and pictures',
+  reads: ({ type }) => type === 'text' || type === 'image',
+  makes: 'picture',
+}
 
 /** The task. Throws `untranslatable` for what the picture would be another without; reports other losses. */
 function checked(request: ChatRequest, losses: Losses): DrawTask {
-  const { messages, tools, hosted = [], responseFormat, candidates = 1, imageConfig, rest } = request
-  const [message, second] = messages
-  if (message?.role !== 'user' || second !== undefined) {
-    throw refused('messages', 'A model that only draws takes one user turn, without instructions before it.')
-  }
-  const other = message.parts.find(({ type }) => type !== 'text' && type !== 'image')
-  if (other !== undefined) throw refused('messages[0]', 'A model that only draws takes texts and pictures.')
-  if (tools.length + hosted.length > 0) throw refused('tools', 'A model that only draws calls no tools.')
-  if ((responseFormat?.type ?? 'text') !== 'text') {
-    throw refused('response_format', 'A model that only draws writes no JSON.')
-  }
-  if (candidates > 1) throw refused('n', 'Send one request for each picture.')
+  checkOneTurn(request, DRAWING, losses)
   if (picturesIn(request).some(({ source }) => source.kind !== 'base64')) throw refusedSource(request)
-  for (const [name, path] of Object.entries(LOST)) {
-    if (Object.hasOwn(request, name)) losses.drop(path, 'no-equivalent')
-  }
-  for (const key of Object.keys(rest)) losses.drop(key, 'no-equivalent')
-  if (sizeOf(imageConfig)?.isExact === false) {
+  if (sizeOf(imageConfigOf(request))?.isExact === false) {
     losses.drop('generationConfig.imageConfig', 'approximated')
   }
   const task = drawTaskIn(request)

@@ -4,7 +4,7 @@
  * Source: OpenAI API reference, "Create image" and "Create image edit", and the types of its SDK, read
  * 2026-11-29.
  */
-import type { JsonObject, JsonValue } from '../../base/json.js'
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { ChatRequest, UserPart } from '../chat/request.js'
 import type { DrawTask } from '../chat/task.js'
 import type { UploadPart } from '../chat/upload.js'
@@ -17,6 +17,8 @@ const MAX_PROMPT_CHARS = 32_000
 const MAX_PICTURES = 10
 const MAX_PARTIAL = 3
 const MAX_SOURCES = 16
+/** Members of JSON with a picture besides those that are changed. */
+const OTHER_SOURCES = ['mask', 'markup'] as const
 
 /** Decodes a request. Throws `malformed_request` naming the field that breaks a rule. */
 export function decodePictures(body: JsonObject): ChatRequest {
@@ -32,7 +34,12 @@ export function decodePictureEdit(body: JsonObject, form?: readonly UploadPart[]
     const pictures = array(body['images'], 'images', MAX_SOURCES)
     if (pictures.length === 0) refuse('images', 'must not be empty')
     const task = { kind: 'image_edits' as const, ...optionsOf(body), fields: fieldsOf(body) }
-    return requestFor(body, task, pictures.flatMap(pictureIn))
+    const parts = pictures.flatMap((picture, at) => pictureIn(picture, `images[${at}]`))
+    const others = OTHER_SOURCES.flatMap((name) => {
+      const value = body[name]
+      return isObject(value) ? pictureIn(value, name) : []
+    })
+    return requestFor(body, task, [...parts, ...others])
   }
   const files = filesOfForm(form)
   const pictures = files.filter(({ name }) => fieldName(name) === 'image')
@@ -44,7 +51,8 @@ export function decodePictureEdit(body: JsonObject, form?: readonly UploadPart[]
   const typed = withNumbers(body)
   const fields = { ...fieldsOf(typed), ...Object.fromEntries(named) }
   const task = { kind: 'image_edits' as const, ...optionsOf(typed), fields, parts: form }
-  const parts = pictures.map(({ file: { type, bytes } }): UserPart => {
+  // Masks are read, and billed, as the pictures.
+  const parts = [...pictures, ...others].map(({ file: { type, bytes } }): UserPart => {
     const mediaType = type === '' ? 'image/png' : type
     return { type: 'image', source: { kind: 'base64', mediaType, data: bytes.toString('base64') } }
   })
@@ -84,8 +92,7 @@ function optionsOf(body: JsonObject): Omit<DrawTask, 'kind' | 'fields'> {
 }
 
 /** A picture of a body of JSON; a file at the vendor has no bytes here. */
-function pictureIn(value: JsonValue, at: number): UserPart[] {
-  const path = `images[${at}]`
+function pictureIn(value: JsonValue, path: string): UserPart[] {
   const { image_url: url, file_id: id } = object(value, path)
   if (!given(url)) {
     const known = string(id, given(id) ? `${path}.file_id` : `${path}.image_url`)

@@ -141,10 +141,20 @@ function cohereBase(base: string): string {
   return withoutEnd(withoutVersion(base), '/compatibility')
 }
 
-/** `POST /v2/rerank`. */
+/** The base of Cohere's API at a resource of Azure, whose own models are below `/openai`. */
+const AZURE_BASE = '/providers/cohere'
+
+/**
+ * `POST /v2/rerank`; at a resource of Azure `POST /providers/cohere/v2/rerank`.
+ *
+ * Source: Microsoft, "Cohere models in Azure AI Foundry Models", read 2026-11-30.
+ */
 export const cohere: TaskForm = {
   path: () => '/v2/rerank',
-  basePath: cohereBase,
+  basePath: (base) => {
+    const own = cohereBase(base)
+    return own.endsWith('/openai') ? withoutEnd(own, '/openai') + AZURE_BASE : own
+  },
   encode: (request, losses) => {
     const task = rankTaskOf(request)
     const names = { topN: 'top_n', maxTokensPerDocument: 'max_tokens_per_doc', priority: 'priority' }

@@ -213,7 +213,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
       this.guard(() => this.openStream())
       return
     }
-    if (isSniffed(headers)) this.firstBytes = Buffer.alloc(0)
+    if (isSniffed(this.target, headers)) this.firstBytes = Buffer.alloc(0)
     this.open(isEventStream(headers))
   }
 

@@ -123,6 +123,11 @@ export function isSound({ request }: Call, headers: IncomingHttpHeaders): boolea
   return request.task?.kind === 'speech' && SOUND_TYPE.test(typeOf(headers))
 }
 
+/** Whether the reply is the bytes of sound, which become a part of a chat. */
+function isSoundOfChat({ upstreamCodec }: Target, headers: IncomingHttpHeaders): boolean {
+  return upstreamCodec.bodyOfBytes !== undefined && SOUND_TYPE.test(typeOf(headers))
+}
+
 /** The stream with the log that was opened for it. */
 function captured(stream: ReplyTransform, { capture }: Call): ReplyTransform {
   if (capture !== undefined) stream.log = capture.log
@@ -195,6 +200,11 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const { target, isEvents } = reply
   if (embedding !== undefined) return readVectorsOf(reply, of)
   if (task !== undefined) return readTaskOf(reply, of)
+  if (isSoundOfChat(target, reply.headers)) {
+    of.x.held.takeReply(reply.bytes * 4)
+    const body = target.upstreamCodec.bodyOfBytes?.(joinChunks(reply.chunks)) ?? {}
+    return readOn(wholeOf(reply, of), call, (whole) => whole.read(body))
+  }
   if (reply.bytes > LARGE_BYTES) {
     return bodyTurns.run(largeReply(reply, of)).then((read) => judgedLarge(read, call))
   }
@@ -522,8 +532,8 @@ function isKnownType(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Whether the first bytes decide about the form of a body: AWS frames its events in binary. */
-export function isSniffed(headers: IncomingHttpHeaders): boolean {
-  return !typeOf(headers).startsWith(AWS_EVENT_STREAM)
+export function isSniffed(target: Target, headers: IncomingHttpHeaders): boolean {
+  return !typeOf(headers).startsWith(AWS_EVENT_STREAM) && !isSoundOfChat(target, headers)
 }
 
 /** The error of a 200 that cannot be read: compressed although `identity` was requested. */

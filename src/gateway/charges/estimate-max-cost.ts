@@ -267,7 +267,8 @@ function estimateOwnUse(use: RequestUse, facts: ModelFacts, budgetPrice: BudgetP
     likelyInput: use.likely,
     output,
     longestOutput,
-    isOpen: open > 0,
+    // The output of a task cannot be shortened.
+    isOpen: open > 0 && use.units === undefined,
     choices,
     price,
     isPriced: budgetPrice.isPriced && callCosts.arePriced && unknownKind === null,

@@ -7,7 +7,7 @@ import type { Identity } from '../../accounts/account.js'
 import { assertModelAllowed, shortModelName } from '../../accounts/allowed-models.js'
 import { GatewayError, malformed } from '../../errors.js'
 import { isShadowable, OPERATIONS, type Operation } from '../../formats/chat/operations.js'
-import { isDrawing } from '../../formats/images/chat-clients.js'
+import { isTaskChat } from '../../formats/task-chats.js'
 import { refuseUnjudged } from '../../formats/wire/vendor-rules.js'
 import type { HedgeConfig, RetryConfig, RouteConfig, TargetDefaults } from '../../config/config.js'
 import type { PeakEwma } from '../routing/latency-average.js'
@@ -115,7 +115,7 @@ export function choose(call: Call, identity: Identity, generation: Generation, c
   refuseUnjudged(request, call.wire, judges)
   const { retry } = config
   const { operation } = call.endpoint
-  const isCostly = OPERATIONS[operation].isCostly === true || targets.some(({ wire }) => isDrawing(wire))
+  const isCostly = OPERATIONS[operation].isCostly === true || targets.some(({ wire }) => isTaskChat(wire))
   const hedge = isCostly ? null : config.hedge
   const hedges = hedge === null ? null : states.hedgesOf(config)
   return {

@@ -43,6 +43,8 @@ const PRICES: Readonly<Record<string, string>> = {
   'gemini-3.5-transcribe': 'input: 1, input_audio: 2, output: 12',
   'rerank-v3.5': 'per_search: 0.002',
   'reranker-v2': 'input: 0.05',
+  'text-embedding-3-small': 'input: 0.02, output: 0',
+  'gemini-embedding-2': 'input: 0.2, output: 0',
 }
 
 interface Bill {
@@ -78,6 +80,20 @@ const transcript = (upstream: Upstream, model: string, reply: object, nanoUsd: n
 const rank = (upstream: Upstream, model: string, reply: object, nanoUsd: number | null): Bill => ({
   ...{ upstream, model, path: '/v1/rerank', body: { query: 'q', documents: ['one', 'two'] } },
   ...{ reply: { results: [0, 1].map((index) => ({ index, relevance_score: 0.5 })), ...reply }, nanoUsd },
+})
+const embedded = (upstream: Upstream, model: string, reply: object, nanoUsd: number | null): Bill => ({
+  ...{ upstream, model, path: '/v1/embeddings', body: { input: ['one', 'two'] } },
+  reply: {
+    object: 'list',
+    data: [0, 1].map((index) => ({ object: 'embedding', index, embedding: [0.5, 0.25] })),
+    ...reply,
+  },
+  nanoUsd,
+})
+/** Google's replies to texts have one vector each. */
+const embeddedByGoogle = (usage: object, nanoUsd: number | null): Bill => ({
+  ...embedded('google', 'gemini-embedding-2', {}, nanoUsd),
+  reply: { embeddings: [{ values: [0.5] }, { values: [0.25] }], ...usage },
 })
 const drawn = (usageMetadata: object, nanoUsd: number | null): Bill => ({
   ...{
@@ -319,6 +335,37 @@ const BILLS: Readonly<Record<string, Bill>> = {
     64 * 50,
   ),
   'tokens in meta alone': rank('jina', 'reranker-v2', { meta: { tokens: { input_tokens: 54 } } }, null),
+  'tokens of vectors': embedded(
+    'openai',
+    'text-embedding-3-small',
+    { usage: { prompt_tokens: 8, total_tokens: 8 } },
+    8 * 20,
+  ),
+  'vectors without counts': embedded('openai', 'text-embedding-3-small', {}, null),
+  'vectors with zeros': embedded(
+    'openai',
+    'text-embedding-3-small',
+    { usage: { prompt_tokens: 0, total_tokens: 0 } },
+    null,
+  ),
+  'vectors of Mistral': embedded(
+    'mistral',
+    'text-embedding-3-small',
+    { usage: { prompt_tokens: 16, completion_tokens: 0, total_tokens: 16, request_count: null } },
+    16 * 20,
+  ),
+  'vectors of Jina': embedded(
+    'jina',
+    'text-embedding-3-small',
+    { usage: { total_tokens: 12, prompt_tokens: 12 } },
+    12 * 20,
+  ),
+  'vectors of Voyage': embedded('voyage', 'text-embedding-3-small', { usage: { total_tokens: 10 } }, 10 * 20),
+  'vectors of Google': embeddedByGoogle(
+    { usageMetadata: { promptTokenCount: 6, promptTokensDetails: [of('TEXT', 6)] } },
+    6 * 200,
+  ),
+  'vectors of Google without counts': embeddedByGoogle({}, null),
   'tokens of Voyage': rank('voyage', 'reranker-v2', { usage: { total_tokens: 26 } }, 26 * 50),
 }
 

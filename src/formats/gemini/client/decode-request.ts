@@ -10,6 +10,7 @@ import { type JsonObject, type JsonValue, isObject } from '../../../base/json.js
 import type {
   AssistantPart,
   ChatRequest,
+  MediaSetting,
   Message,
   UserPart,
   ReasoningEffort,
@@ -37,6 +38,7 @@ import { decodeContents, decodeSystem } from './decode-messages.js'
 import { list, message, memberPath, enumValue, numeric } from './proto-fields.js'
 
 const MAX_MODALITIES = 8
+const MAX_FORMATS = 8
 const JSON_TYPE = 'application/json'
 
 /** Fields that are decoded together, after the others. */
@@ -87,8 +89,10 @@ const CONFIG_RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['thinkingConfig', thinkingConfig],
   ['responseModalities', responseModalities],
   ['mediaResolution', mediaResolution],
-  ['speechConfig', nativeOnly(finiteObject)],
-  ['imageConfig', imageConfig],
+  ['speechConfig', mediaSetting('speechConfig', finiteObject)],
+  ['imageConfig', mediaSetting('imageConfig', finiteObject)],
+  ['audioTranscriptionConfig', mediaSetting('audioTranscriptionConfig', finiteObject)],
+  ['responseFormat', mediaSetting('responseFormat', (value, path) => list(value, path, MAX_FORMATS))],
   ['audioTimestamp', nativeOnly(boolean)],
   ['enableAffectiveDialog', nativeOnly(boolean)],
   ['enableEnhancedCivicAnswers', nativeOnly(boolean)],
@@ -105,10 +109,12 @@ function responseModalities(value: JsonValue, request: ChatRequest, path: string
   if (kinds.length > 0) request.replyModalities = kinds.map((kind) => kind.toLowerCase())
 }
 
-/** Only models that draw have it. */
-function imageConfig(value: JsonValue, request: ChatRequest, path: string): void {
-  request.imageConfig = finiteObject(value, path)
-  loseNative(request, path)
+/** Only models for pictures and sound have them. */
+function mediaSetting(name: MediaSetting, check: (value: JsonValue, path: string) => JsonValue): Rule {
+  return (value, request, path) => {
+    request.mediaSettings = { ...request.mediaSettings, [name]: check(value, path) }
+    loseNative(request, path)
+  }
 }
 
 const DETAILS: Readonly<Record<string, 'low' | 'high'>> = {

@@ -48,6 +48,22 @@ function groundingCalls(metadata: JsonObject, model: string): CallCounts | undef
   return withCalls(withCalls(undefined, 'web_search', count), 'google_maps', maps)
 }
 
+/** The number of pictures, without those of the model's thoughts. */
+function picturesIn(content: JsonValue | undefined): number {
+  let count = 0
+  for (const part of arrayOf(objectOf(content).parts)) {
+    const { inlineData, thought } = objectOf(part)
+    if (
+      isObject(inlineData) &&
+      thought !== true &&
+      stringOf(inlineData.mimeType)?.startsWith('image/') === true
+    ) {
+      count += 1
+    }
+  }
+  return count
+}
+
 /** The counts of a reply. */
 export class Counts {
   /** The upstream counted output tokens other than thinking. */
@@ -60,12 +76,14 @@ export class Counts {
   private candidateKinds: JsonValue | undefined
   /** The calls of each candidate, by its index. */
   private grounding: Map<number, CallCounts> | null = null
+  private pictures = 0
 
-  /** Reads the last sources of every candidate of a chunk. Returns whether there are any. */
+  /** Reads the pictures and the last sources of each candidate. Returns whether a chunk has sources. */
   ground(candidates: JsonValue | undefined, model: string): boolean {
     let isGrounded = false
     for (const candidate of arrayOf(candidates)) {
-      const { groundingMetadata: metadata, index } = objectOf(candidate)
+      const { groundingMetadata: metadata, index, content } = objectOf(candidate)
+      this.pictures += picturesIn(content)
       if (!isObject(metadata)) continue
       const calls = groundingCalls(metadata, model)
       if (calls === undefined) continue
@@ -100,13 +118,14 @@ export class Counts {
     return TIERS.get(this.tier ?? '')
   }
 
-  /** The counts by modality; null if all tokens are text. */
+  /** The counts by modality, and the pictures; null if all tokens are text. */
   kinds(): Usage | null {
     const usage: Usage = {}
     const prompts = [...arrayOf(this.promptKinds), ...arrayOf(this.toolPromptKinds)]
     countKinds(prompts, usage, PROMPT_KINDS)
     countKinds(this.cacheKinds, usage, CACHE_KINDS)
     countKinds(this.candidateKinds, usage, CANDIDATE_KINDS, 'outputOther')
+    if (this.pictures > 0) usage.units = { image: this.pictures }
     return Object.keys(usage).length === 0 ? null : usage
   }
 }

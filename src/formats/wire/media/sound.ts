@@ -111,3 +111,23 @@ export function wavHeader(sampleRate: number, bytes: number | null): Buffer {
   header.writeUInt32LE(bytes ?? OPEN_LENGTH, 40)
   return header
 }
+
+/** Samples with their rate. */
+interface Samples {
+  readonly samples: Buffer
+  readonly rate: number
+}
+
+/** The samples in a WAV file; null for other bytes. A size of data that is not known reaches to the end. */
+export function samplesOf(file: Buffer): Samples | null {
+  if (file.toString('latin1', 0, 4) !== 'RIFF' || file.toString('latin1', 8, 12) !== 'WAVE') return null
+  let rate: number | null = null
+  for (let at = 12; at + 8 <= file.length;) {
+    const id = file.toString('latin1', at, at + 4)
+    const size = file.readUInt32LE(at + 4)
+    if (id === 'fmt ' && at + 16 <= file.length) rate = file.readUInt32LE(at + 12)
+    if (id === 'data') return rate === null ? null : { samples: file.subarray(at + 8, at + 8 + size), rate }
+    at += 8 + size + (size % 2)
+  }
+  return null
+}
