@@ -29,7 +29,7 @@ export function metricsPage(): string {
     'which grows with the names in the configuration: with each upstream, each target (an upstream of a route), each guardrail and each plugin.',
     'So a gateway has room for the failures of all its upstreams, and traffic alone cannot make the page grow. Values above the cap count under `other`:',
     'the sum over all series of a counter stays exact. `sluice_series_dropped_total` counts them, and the alert `SluiceMetricSeriesDropped` reports it.',
-    'Accounts and API keys are no labels of metrics, because their number has no bound. Their exact spend is in the ledger: the Usage page of the dashboard,',
+    'Accounts and API keys are no labels of metrics, because their number has no bound. Their exact cost is in the ledger: the Usage page of the dashboard,',
     '`GET /admin/v1/usage` of the admin API and `sluice usage` have it.',
     '',
     '## OpenMetrics and exemplars',

@@ -1,4 +1,4 @@
-/** The board that an on-call engineer opens first: traffic, success, spend and refusals. */
+/** The board that an on-call engineer opens first: traffic, success, cost and refusals. */
 import type { DashboardBuilder } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board } from './board.js'
 import { query, rateBy, series, stat, statement, withExemplars } from './panels.js'
@@ -58,11 +58,11 @@ function figures(): Row['panels'] {
       runbook: ['Availability below its objective'],
     }),
     stat({
-      title: 'Spend per hour',
+      title: 'Cost per hour',
       description: 'US dollars per hour at the current rate, for models with a known price.',
       unit: 'currencyUSD',
       decimals: 2,
-      queries: [query(orZero(`${sum(rate('sluice_cost_usd_total', COST))} * 3600`), 'Spend')],
+      queries: [query(orZero(`${sum(rate('sluice_cost_usd_total', COST))} * 3600`), 'Cost')],
       next: { board: 'Providers' },
       runbook: ['Budget nearly spent'],
     }),
@@ -156,10 +156,10 @@ function destinations(): Row['panels'] {
   ]
 }
 
-function spend(): Row['panels'] {
+function cost(): Row['panels'] {
   return [
     series({
-      title: 'Spend per hour by model',
+      title: 'Cost per hour by model',
       description: 'US dollars per hour. A model without a price in the catalogue costs nothing here.',
       unit: 'currencyUSD',
       isStacked: true,
@@ -195,10 +195,10 @@ function spend(): Row['panels'] {
       runbook: ['Budget nearly spent'],
     }),
     statement({
-      title: 'Spend by account',
-      description: 'A link to the spend of every account and API key, in the ledger of the gateway.',
-      text: `Accounts and API keys are no labels of metrics, because their number has no bound. Their exact spend is in the ledger:
-[spend by account](\${dashboard}/usage?account=all&group=account) and [by API key](\${dashboard}/usage?account=all&group=key) on the gateway's own dashboard, for administrators.
+      title: 'Cost by account',
+      description: 'A link to the cost of every account and API key, in the ledger of the gateway.',
+      text: `Accounts and API keys are no labels of metrics, because their number has no bound. Their exact cost is in the ledger:
+[cost by account](\${dashboard}/usage?account=all&group=account) and [by API key](\${dashboard}/usage?account=all&group=key) on the gateway's own dashboard, for administrators.
 Its address is the variable "Sluice dashboard" of this board. Programs get the same figures from \`GET /admin/v1/usage?by=account\`.`,
     }),
   ]
@@ -264,7 +264,7 @@ function teamsAndApps(): Row['panels'] {
       runbook: ['Label hit by a provider'],
     }),
     series({
-      title: 'Spend per hour by label',
+      title: 'Cost per hour by label',
       description:
         'Who spends: US dollars per hour, by the labels of keys that `metrics.labels` names. A model without a price costs nothing here.',
       unit: 'currencyUSD',
@@ -286,10 +286,10 @@ function teamsAndApps(): Row['panels'] {
 
 /** The board. */
 export function overviewBoard(): DashboardBuilder {
-  return board('Overview', 'Traffic, success, spend and refusals of the gateway.', [
+  return board('Overview', 'Traffic, success, cost and refusals of the gateway.', [
     { title: 'Now', panels: figures() },
     { title: 'Traffic', panels: [...traffic(), ...destinations()] },
-    { title: 'Spend and budgets', panels: spend() },
+    { title: 'Cost and budgets', panels: cost() },
     { title: 'Teams and apps', panels: teamsAndApps() },
     { title: 'Refusals', panels: refusals() },
   ])

@@ -193,7 +193,7 @@ void t.test('accounts and keys are no labels: their spend is a link to the ledge
   for (const { name, labels } of Object.values(DEFINITIONS)) {
     t.notMatch(labels.join(' '), /account|key|member|user/, name)
   }
-  const [panel] = allPanels().filter(({ title }) => title === 'Spend by account')
+  const [panel] = allPanels().filter(({ title }) => title === 'Cost by account')
   t.match(panel?.options?.content, '${dashboard}/usage?account=all&group=account')
   t.end()
 })

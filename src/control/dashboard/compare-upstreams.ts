@@ -9,9 +9,9 @@ export interface ComparedFigures {
   /** Those of them that are shadow requests. */
   readonly shadowRequests: number
   /** Requests whose last attempt on it failed by the rules of circuit breakers. */
-  readonly errors: number
+  readonly failures: number
   /** Null without requests. */
-  readonly errorRate: number | null
+  readonly failureShare: number | null
   /** Requests that the upstream refused as the client's mistake. */
   readonly rejected: number
   /** Time from the end of the request body to the first content. */
@@ -34,7 +34,7 @@ export class ComparedUpstream {
   private readonly upstream: string
   private requests = 0
   private shadowRequests = 0
-  private errors = 0
+  private failures = 0
   private rejected = 0
   private inputTokens = 0
   private outputTokens = 0
@@ -57,20 +57,20 @@ export class ComparedUpstream {
     if (outcome === null) return
     this.requests += 1
     if (row.shadowOf !== null) this.shadowRequests += 1
-    if (isFailure(outcome)) this.errors += 1
+    if (isFailure(outcome)) this.failures += 1
     if (outcome === 'upstream_rejected') this.rejected += 1
     if (row.upstream === this.upstream) this.addUsage(row, outcome)
   }
 
   /** The sums so far. */
   figures(): ComparedFigures {
-    const { requests, errors, priced, costNanoUsd } = this
+    const { requests, failures, priced, costNanoUsd } = this
     const times = [...this.timesMs].sort((a, b) => a - b)
     return {
       requests,
       shadowRequests: this.shadowRequests,
-      errors,
-      errorRate: requests === 0 ? null : errors / requests,
+      failures,
+      failureShare: requests === 0 ? null : failures / requests,
       rejected: this.rejected,
       firstContentP50Ms: quantileOf(times, 0.5),
       firstContentP95Ms: quantileOf(times, 0.95),

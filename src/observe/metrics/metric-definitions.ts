@@ -124,7 +124,7 @@ export const LABELS: Readonly<Record<string, string>> = {
     'a value of this label: the first ones that the gateway sees, as many as `metrics.labels` states, over all its workers; the rest is `other`',
   cause: '`ok`, or who has to act on a failure: `client`, `limits`, `gateway` or `provider`',
   ingress:
-    "the client's format: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `rerank`, `moderations`, `images`, `image_edits`, `transcriptions`, `translations`, `speech`, `files`, `batches`, `native`; `none`: the path is unknown",
+    "the client's format, which the API and the commands call `client_format`: `chat`, `completions`, `messages`, `responses`, `gemini`, `embeddings`, `rerank`, `moderations`, `images`, `image_edits`, `transcriptions`, `translations`, `speech`, `files`, `batches`, `native`; `none`: the path is unknown",
   op: 'find_key, admit, settle, renew, expire, cache_put, cache_get, probe; accounts, keys, tokens, audit_trail, throttle, usage, objects, values, sweep: all methods of one group; of the archive: insert, read, check',
   where: 'store or disk',
   gen_ai_operation_name: 'always `chat`',

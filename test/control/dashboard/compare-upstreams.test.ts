@@ -36,14 +36,14 @@ void t.test('an upstream has its requests, errors, times, tokens and cost', (t) 
     { upstream: 'old', attempted: 'new:cancelled, old:ok', hops: {} },
   ]
   t.match(figuresOf('old', entries), {
-    ...{ requests: 22, shadowRequests: 0, errors: 0, errorRate: 0, rejected: 0 },
+    ...{ requests: 22, shadowRequests: 0, failures: 0, failureShare: 0, rejected: 0 },
     ...{ firstContentP50Ms: 100, firstContentP95Ms: 190 },
   })
   t.match(figuresOf('new', entries), {
-    ...{ requests: 7, shadowRequests: 4, errors: 2, errorRate: 2 / 7, rejected: 1 },
+    ...{ requests: 7, shadowRequests: 4, failures: 2, failureShare: 2 / 7, rejected: 1 },
     ...{ firstContentP50Ms: 200, firstContentP95Ms: 400, inputTokens: 40, outputTokens: 32 },
     ...{ costNanoUsd: 12_000, costPerRequestNanoUsd: 3_000, unpriced: 0 },
   })
-  t.match(figuresOf('third', entries), { requests: 0, errorRate: null, firstContentP50Ms: null })
+  t.match(figuresOf('third', entries), { requests: 0, failureShare: null, firstContentP50Ms: null })
   t.end()
 })

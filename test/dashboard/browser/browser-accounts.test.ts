@@ -97,7 +97,7 @@ void t.test('accounts, their budgets and their pages', { skip: third(1) }, async
 
   await t.test('the page of an account', async (t) => {
     await page.goto(`${origin}/dashboard/accounts/acme`)
-    await page.getByRole('heading', { name: 'Spend in' }).waitFor()
+    await page.getByRole('heading', { name: 'Cost in' }).waitFor()
     await page.getByText('Cost by account').waitFor()
     await page.getByRole('treegrid', { name: 'Accounts below acme' }).waitFor()
     await looks(t, page, 'account')

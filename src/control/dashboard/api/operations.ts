@@ -122,7 +122,7 @@ function upstreamView({
     failures: { ...failures },
     failureShare: failures.provider / Math.max(attempts, 1),
     health: healthOf(attempts, failures.provider),
-    errors: errorsOf(health),
+    kinds: kindsOf(health),
     retries: { ...retries },
     fallbacks: { ...fallbacks },
     firstTokenP50Ms: quantileOf(times, 0.5),
@@ -151,7 +151,7 @@ const NO_FAILURES = { client: 0, limits: 0, gateway: 0, provider: 0 } as const
 const NEVER = { count: 0, lastAtMs: null } as const
 
 /** The most frequent kinds. */
-function errorsOf(health: UpstreamHealth | undefined): schema.UpstreamState['errors'] {
+function kindsOf(health: UpstreamHealth | undefined): schema.UpstreamState['kinds'] {
   return [...(health?.kinds ?? [])]
     .map(([kind, seen]) => ({ kind, ...seen }))
     .sort((a, b) => b.count - a.count)

@@ -84,7 +84,7 @@ export const accountRow = z.strictObject({
 
 /**
  * `GET /accounts`, by default the newest first. `sort`: name, email, plan, createdAt, liveKeys, requests,
- * spend, parent.
+ * cost, parent.
  */
 export const accountsQuery = z.strictObject({
   /** Part of a name or e-mail address, or the id. */

@@ -71,7 +71,7 @@ export const key = z.strictObject({
 
 /**
  * `GET /keys`, by default the newest first. `sort`: name, account, createdAt, expiresAt, lastUsedAt,
- * requests, spend, state. Of all accounts with `account=all`.
+ * requests, cost, state. Of all accounts with `account=all`.
  */
 export const keysQuery = z.strictObject({
   account: scope.optional(),

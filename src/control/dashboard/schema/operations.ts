@@ -36,7 +36,7 @@ export const upstreamState = z.strictObject({
    */
   health: z.enum(['healthy', 'degraded', 'failing', 'idle']),
   /** The five most frequent kinds of failures of the provider. */
-  errors: z.array(z.strictObject({ kind: z.string(), count, lastAtMs: timeMs })),
+  kinds: z.array(z.strictObject({ kind: z.string(), count, lastAtMs: timeMs })),
   /** Retries at this upstream, and fallbacks to another one after a failure here. */
   retries: z.strictObject({ count, lastAtMs: timeMs.nullable() }),
   fallbacks: z.strictObject({ count, lastAtMs: timeMs.nullable() }),

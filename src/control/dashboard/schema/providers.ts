@@ -9,9 +9,9 @@ export const providerSide = z.strictObject({
   /** Copies that `shadow` made, included in `requests`. */
   shadowRequests: count,
   /** Requests that failed because of the provider. */
-  errors: count,
+  failures: count,
   /** 0 to 1. */
-  errorRate: z.number().nullable(),
+  failureShare: z.number().nullable(),
   /** Requests that failed because of the client, such as those that the upstream rejected as invalid. */
   rejected: count,
   firstTokenP50Ms: z.number().nullable(),

@@ -170,7 +170,7 @@ export const groupRow = z.strictObject({
   unpricedRequests: count,
   /** Units other than tokens: `audio_second=61.5 image=2`; empty for none. */
   units: z.string(),
-  /** The spend in the period before; null if that is not kept. */
+  /** The cost in the period before; null if that is not kept. */
   previousCostNanoUsd: nanoUsdSum.nullable(),
 })
 /** A page of groups. */

@@ -89,7 +89,7 @@ interface UsedRow {
   readonly unpricedRequests: number
 }
 
-/** Requests and spend. */
+/** Requests and cost. */
 export const RECENT_USE: readonly Column<UsedRow>[] = [
   counts('requests', '30 d requests', ({ requests }) => requests, { minor: true }),
   amounts('cost', '30 d cost', ({ costNanoUsd }) => costNanoUsd, {

@@ -118,7 +118,7 @@ const features = tableFeatures({
 interface SortedProps<Row> extends RowsProps<Row> {
   readonly rows: readonly Row[]
   readonly name: string
-  /** `spend`, `-spend`. */
+  /** `cost`, `-cost`. */
   readonly order: string | null
   readonly list?: List<Row>
   readonly isPart?: boolean

@@ -300,7 +300,7 @@ function Without({ data: { without, withoutTotal }, open }: BudgetsProps) {
         }
       />
       {withoutTotal > without.length ? (
-        <p className="pager soft">The {without.length} with the highest spend.</p>
+        <p className="pager soft">The {without.length} with the highest cost.</p>
       ) : null}
     </details>
   )

@@ -61,11 +61,11 @@ interface Line {
 }
 
 const LINES: readonly Line[] = [
-  { name: 'Spend', value: ({ costNanoUsd }) => costNanoUsd, text: dollars },
+  { name: 'Cost', value: ({ costNanoUsd }) => costNanoUsd, text: dollars },
   { name: 'Cost per request', value: ({ requestNanoUsd }) => requestNanoUsd, text: dollars },
   { name: 'Cost per million tokens', value: costOfMillion, text: dollars },
   { name: 'Requests', value: ({ requests }) => requests, text: count },
-  { name: 'Failed at the provider', value: ({ errorRate }) => errorRate, text: percent },
+  { name: 'Failed at the provider', value: ({ failureShare }) => failureShare, text: percent },
   { name: 'First token p50', value: ({ firstTokenP50Ms }) => firstTokenP50Ms, text: duration },
   { name: 'First token p95', value: ({ firstTokenP95Ms }) => firstTokenP95Ms, text: duration },
   { name: 'Tokens in', value: ({ inputTokens }) => inputTokens, text: count },

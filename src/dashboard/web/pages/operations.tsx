@@ -240,11 +240,11 @@ function Health({ upstream }: { readonly upstream: UpstreamState }) {
   )
 }
 
-function Kinds({ errors }: Pick<UpstreamState, 'errors'>) {
-  if (errors.length === 0) return <span className="soft">none</span>
+function Kinds({ kinds }: Pick<UpstreamState, 'kinds'>) {
+  if (kinds.length === 0) return <span className="soft">none</span>
   return (
     <>
-      {errors.map(({ kind, count, lastAtMs }) => (
+      {kinds.map(({ kind, count, lastAtMs }) => (
         <span key={kind} className="tag" title={`last at ${clockTime(lastAtMs)}`}>
           {count} × {kindText(kind)}
         </span>
@@ -391,7 +391,7 @@ const RESILIENCE: readonly Column<UpstreamState>[] = [
   {
     id: 'kinds',
     head: 'Failures of the provider',
-    cell: ({ errors }) => <Kinds errors={errors} />,
+    cell: ({ kinds }) => <Kinds kinds={kinds} />,
     minor: true,
     className: 'wide-cell',
   },

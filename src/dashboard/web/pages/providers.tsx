@@ -28,7 +28,7 @@ export function ProvidersPage() {
   return (
     <Page
       title="Providers"
-      purpose="Upstreams compared: errors, time to first token, tokens and cost."
+      purpose="Upstreams compared: failures, time to first token, tokens and cost."
       filters={<RangePicker range={range} />}
     >
       <Loaded resource={resource} what="The comparison" unaffected="Requests are still recorded.">
@@ -181,7 +181,7 @@ function FirstToken({ data }: { readonly data: ProvidersReply }) {
 }
 
 /** Who uses the model, and its failures at the upstream. */
-function ModelActions({ row: { model, upstream, errors } }: { readonly row: ModelRow }) {
+function ModelActions({ row: { model, upstream, failures } }: { readonly row: ModelRow }) {
   const account = 'all'
   return (
     <>
@@ -190,7 +190,7 @@ function ModelActions({ row: { model, upstream, errors } }: { readonly row: Mode
         label={`Who uses ${model}`}
         onClick={() => go(urlOf('/usage', { account, model, group: 'key' }))}
       />
-      {errors === 0 ? null : (
+      {failures === 0 ? null : (
         <IconButton
           icon="requests"
           label={`Failures of ${model} at ${upstream}`}
@@ -225,11 +225,15 @@ const PART: Column<Part> = {
 const FIGURES: readonly Column<ProviderSide>[] = [
   counts('requests', 'Requests', ({ requests }) => requests),
   {
-    id: 'errors',
-    head: 'Errors',
-    cell: ({ errors, errorRate }) =>
-      errorRate === null ? <Absent /> : <span title={`${errors} requests`}>{percent(errorRate)}</span>,
-    value: ({ errorRate }) => errorRate,
+    id: 'failed',
+    head: 'Failed',
+    cell: ({ failures, failureShare }) =>
+      failureShare === null ? (
+        <Absent />
+      ) : (
+        <span title={`${failures} requests`}>{percent(failureShare)}</span>
+      ),
+    value: ({ failureShare }) => failureShare,
     numeric: true,
   },
   counts('rejected', 'Client failures', ({ rejected }) => rejected, { minor: true }),

@@ -156,7 +156,7 @@ void t.test('operations: upstreams and the configuration', async (t) => {
     attemptsPerMinute: 1.4,
     failures: { provider: 2, gateway: 0, limits: 1, client: 0 },
     failureShare: 2 / 7,
-    errors: [{ kind: 'upstream_timeout', count: 2 }],
+    kinds: [{ kind: 'upstream_timeout', count: 2 }],
     retries: { count: 1 },
     fallbacks: { count: 0, lastAtMs: null },
     breaker: null,
@@ -192,11 +192,11 @@ void t.test('providers: each upstream, and shadow requests beside their original
   t.match(reply, { canaries: null, fromMs: reply.nowMs - 3_600_000 })
   t.match(
     reply.upstreams.find(({ upstream }) => upstream === 'openai'),
-    { requests: 3, shadowRequests: 0, errorRate: 0, firstTokenP50Ms: 200 },
+    { requests: 3, shadowRequests: 0, failureShare: 0, firstTokenP50Ms: 200 },
   )
   t.match(
     reply.upstreams.find(({ upstream }) => upstream === 'anthropic'),
-    { requests: 2, shadowRequests: 1, errors: 1, errorRate: 0.5, firstTokenP50Ms: 100 },
+    { requests: 2, shadowRequests: 1, failures: 1, failureShare: 0.5, firstTokenP50Ms: 100 },
   )
   t.match(reply.shadows, [
     {

@@ -48,8 +48,8 @@ void t.test('providers per model, from stored sums beyond 2,000 requests', async
   const openai = reply.upstreams.find(({ upstream }) => upstream === 'openai')
   t.match(openai, {
     requests: 2_100,
-    errors: 210,
-    errorRate: 0.1,
+    failures: 210,
+    failureShare: 0.1,
     models: [
       { model: 'gpt-5.4-mini', requests: 1_400 },
       { model: 'gpt-5.4', requests: 700 },

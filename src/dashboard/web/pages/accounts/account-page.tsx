@@ -173,7 +173,7 @@ function Summary({ page, edit }: PageProps) {
     <>
       <Month page={page} edit={edit} />
       <Cards page={page} />
-      <Spend name={name} hasBelow={account.children > 0} />
+      <CostByGroup name={name} hasBelow={account.children > 0} />
       {account.children === 0 ? null : <AccountsBelow name={name} />}
       <Failures name={name} />
       <p className="row">
@@ -186,14 +186,14 @@ function Summary({ page, edit }: PageProps) {
   )
 }
 
-/** Spend of the month against its budget, with the forecast. */
+/** The cost of the month against its budget, with the forecast. */
 function Month({ page, edit }: PageProps) {
   const { account, fromMs, inherited, mayChangeLimits } = page
   const { name, costNanoUsd: spent, budgetNanoUsd: budget, forecastNanoUsd: forecast } = account
   const above = inherited.find(({ limits }) => limits.nanoUsdPerMonth !== undefined)
   return (
     <Block
-      title={`Spend in ${monthName(fromMs)}`}
+      title={`Cost in ${monthName(fromMs)}`}
       note={forecast === null ? 'UTC' : `forecast ${dollars(forecast)} by the end of the month, UTC`}
     >
       <div className="month panel stack">
@@ -223,7 +223,7 @@ function Month({ page, edit }: PageProps) {
 function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
   const { requests, failed, liveKeys, members, costNanoUsd } = account
   const cards: readonly (readonly [name: string, text: string, exact: string])[] = [
-    ['Spend this month', dollars(costNanoUsd), exactDollars(costNanoUsd)],
+    ['Cost this month', dollars(costNanoUsd), exactDollars(costNanoUsd)],
     ['Requests', count(requests), `${exactCount(requests)} requests`],
     [
       'Failed',
@@ -246,7 +246,7 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
 }
 
 /** Nothing without requests. */
-function Spend({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
+function CostByGroup({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
   const [group, title] = hasBelow ? ['below', 'Cost by account'] : ['key', 'Cost by key']
   const { data } = useResource('/usage', { account: name, tree: 'true', range: '30d', by: 'day', group })
   return data === null ? null : <CostChart title={title} usage={data} />

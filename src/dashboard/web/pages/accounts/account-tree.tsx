@@ -54,7 +54,7 @@ export function AccountTree({ caption, rows, isFlat = false, foot, ...actions }:
               Requests
             </th>
             <th scope="col" className="numeric minor">
-              Errors
+              Failed
             </th>
             <th scope="col" className="numeric minor">
               Keys
@@ -219,7 +219,7 @@ interface BudgetProps {
   readonly set: (name: string) => void
 }
 
-/** Spend against the budget of the month, or the way to set one. */
+/** The cost against the budget of the month, or the way to set one. */
 function Budget({ row, set }: BudgetProps) {
   const mayLimit = useMayLimit(row)
   const { name, costNanoUsd: spent, budgetNanoUsd: budget, unpricedRequests } = row
