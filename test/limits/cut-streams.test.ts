@@ -7,7 +7,7 @@
 import t from 'tap'
 import { isObject } from '../../src/base/json.js'
 import type { Fault } from '../../src/emulator/faults/fault-table.js'
-import { onEachStore, startAdmin } from '../control/admin/admin-stage.js'
+import { onBothStores, startAdmin } from '../control/admin/admin-stage.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { eventually } from '../faults/scene.js'
 
@@ -25,7 +25,7 @@ const ENDS: Readonly<Record<string, { readonly fault: Fault | null; readonly lea
   'a client that leaves': { fault: { kind: 'stall', event: 3 }, leaves: true },
 }
 
-onEachStore(t, 'limits of tokens are the tokens of the entries', async (t, settings) => {
+onBothStores(t, 'limits of tokens are the tokens of the entries', async (t, settings) => {
   const stage = await startAdmin(t, { ...settings, more: MORE })
   const { gateway, store } = stage
   const page = await store.listAccounts({ order: 'newest_first', after: null, limit: 1 })

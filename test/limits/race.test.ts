@@ -13,6 +13,7 @@ import t, { type Test } from 'tap'
 import { openStore } from '../../src/store/open-store.js'
 import { startServe, until, type Served } from '../process/program.js'
 import { newKey } from './create-test-key.js'
+import { ofToday } from '../helpers/long-suite.js'
 
 const ROUNDS = Number(process.env['SLUICE_LIMIT_ROUNDS'] ?? '1')
 const STORE = process.env['SLUICE_LIMIT_STORE']
@@ -39,7 +40,7 @@ const limits = Object.entries(KINDS)
 const TIMEOUT_MS = 30_000 + ROUNDS * 30_000
 t.setTimeout(2 * TIMEOUT_MS)
 
-for (const workers of [1, 4]) {
+for (const workers of ofToday([1, 4], 2)) {
   void t.test(`${workers} workers`, { timeout: TIMEOUT_MS }, async (t) => {
     const served = await startServe(t, {
       server: `workers: ${workers}, drain_ms: 100`,

@@ -11,6 +11,7 @@ import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { startRedis } from '../helpers/redis.js'
+import { ofToday } from '../helpers/long-suite.js'
 
 const PRICES =
   'p: { per_image: 0.04 }, w: { per_second_audio: 0.0001 }, v: { per_character: 0.00001 }, r: { per_search: 0.002 }'
@@ -196,7 +197,7 @@ function transcribe(
   return post(gateway, `/v1/audio/${endpoint}`, form)
 }
 
-for (const engine of ['sqlite', 'redis'] as const) {
+for (const engine of ofToday(['sqlite', 'redis'] as const, 2)) {
   void t.test(engine, async (t) => {
     const gateway = await start(t, engine === 'redis' ? (await startRedis(t)).url() : undefined)
 

@@ -13,6 +13,7 @@ import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
 import { digestOf } from '../../src/accounts/key-secret.js'
 import { startEmulator, type Emulator } from '../../src/emulator/server.js'
 import { openBatchStage, PLACES, statusOf, type BatchStage } from '../gateway/batches/batch-stage.js'
+import { PLACES_OF_DAY } from '../gateway/batches/places-of-day.js'
 import { openStore } from '../../src/store/open-store.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { endKey } from '../helpers/store-changes.js'
@@ -48,7 +49,7 @@ function seen({ emulator }: Stage): string[] {
   return emulator.ledger.map(({ method, path }) => `${method} ${path}`)
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: Anthropic's files`, async (t) => {
     const stage = await open(t, place, { more: 'limits: [{ scope: account, usd_per_day: 50 }]\n' })
     const [own, foreign] = [stage.anthropic('client'), stage.anthropic('other')]

@@ -14,6 +14,7 @@ import { arrayOf, isObject, objectOf, type JsonObject } from '../../../src/base/
 import { textAt } from '../../../src/cli/import/litellm/context.js'
 import { leavesOf } from '../../../src/cli/import/report.js'
 import { sluiceHere } from '../session.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { dotenv, imported, startImported, type Imported } from './imported-gateway.js'
 
 t.setTimeout(180_000)
@@ -81,7 +82,7 @@ function checkCoverage(t: Test, value: unknown, made: Imported): void {
   }
 }
 
-for (const [name, models] of Object.entries(CONFIGURATIONS)) {
+for (const [name, models] of ofToday(Object.entries(CONFIGURATIONS), 2)) {
   void t.test(name, async (t) => {
     const file = join(FOLDER, `${name}.yaml`)
     const made = await imported(t, ['litellm', file, '--keys', keysFile()], ENV)

@@ -15,8 +15,9 @@ import { statementOf } from '../../../src/usage/statements.js'
 import { aRow, Browser, PASSWORD } from '../../dashboard/fixtures/stage.js'
 import { redisMissing, startRedis, until } from '../../helpers/redis.js'
 import { putAccount } from '../../helpers/store-changes.js'
-import { onBothStores, onEachStore, startAdmin, type Reply } from './admin-stage.js'
+import { onBothStores, startAdmin, type Reply } from './admin-stage.js'
 import { knownHash } from '../../helpers/password.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const ADMIN = ['accounts:read', 'accounts:write', 'usage:read', 'audit:read']
 
@@ -105,7 +106,7 @@ onBothStores(t, 'the name of a purged account', async (t, settings) => {
   t.equal(Array.isArray(page.json['rows']) ? page.json['rows'].length : -1, 2, 'the list of requests')
 })
 
-onEachStore(t, 'a new account with the name finds nothing of the purged one', async (t, settings) => {
+onBothStores(t, 'a new account with the name finds nothing of the purged one', async (t, settings) => {
   const routes = '  - { model: kept, targets: [{ upstream: openai, model: gpt-4o-mini }], cache: {} }\n'
   const sections = 'escrow: { key: 0f4c9b1e7d2a85c36f10e9d8b7a6c5f4 }\nrecord: { sample: 1 }'
   const more = `${sections}\ndimensions: [{ name: run, from: [header:x-run-id] }]`
@@ -204,7 +205,7 @@ onEachStore(t, 'a new account with the name finds nothing of the purged one', as
   t.equal((await send(next.secret, '/v1/chat/completions', chat)).cache, 'miss', 'a cached reply')
 })
 
-for (const kind of ['sqlite', 'redis'] as const) {
+for (const kind of ofToday(['sqlite', 'redis'] as const, 2)) {
   const skip = kind === 'redis' && redisMissing()
   void t.test(`after the trail has lost the purge (${kind})`, { skip }, async (t) => {
     // Its audit trail keeps few entries.
@@ -250,7 +251,7 @@ for (const kind of ['sqlite', 'redis'] as const) {
   })
 }
 
-for (const kind of ['sqlite', 'redis'] as const) {
+for (const kind of ofToday(['sqlite', 'redis'] as const, 2)) {
   const skip = kind === 'redis' && redisMissing()
   void t.test(`pruned entries of the month of a purge (${kind})`, { skip }, async (t) => {
     const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/pruned.db` : (await startRedis(t)).url()

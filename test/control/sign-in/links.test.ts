@@ -15,6 +15,7 @@ import { beforeNext } from '../../dashboard/fixtures/before-next.js'
 import { PASSWORD, startStage, type Answer, type Stage } from '../../dashboard/fixtures/stage.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 function secretIn(url: string | null): string {
   if (url === null) throw new Error('the link was mailed')
@@ -62,7 +63,7 @@ async function administrators({ store }: Stage): Promise<string[]> {
   return items.filter((user) => roleOf(user) === 'admin').map(({ email }) => email)
 }
 
-for (const engine of ['SQLite', 'Redis']) {
+for (const engine of ofToday(['SQLite', 'Redis'], 2)) {
   const name = `the links of machines that start together create one administrator, ${engine}`
   const skip = engine === 'Redis' && redisMissing()
   void t.test(name, { skip }, async (t) => {

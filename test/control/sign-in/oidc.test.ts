@@ -18,6 +18,7 @@ import { PASSWORD, startStage, type Answer, type Browser } from '../../dashboard
 import { onBothStores } from '../admin/admin-stage.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 async function begin(browser: Browser): Promise<string> {
   const started = await browser.ask('POST', '/oidc/start', { body: {} })
@@ -99,7 +100,7 @@ void t.test('a user is bound to the identity of the first sign-in', async (t) =>
   t.equal((await through(stage, stage.browser(), { ...ADA, sub: 'first' })).status, 200)
 })
 
-for (const engine of ['SQLite', 'Redis']) {
+for (const engine of ofToday(['SQLite', 'Redis'], 2)) {
   const skip = engine === 'Redis' && redisMissing()
   void t.test(`a user is found by the identity before the address, ${engine}`, { skip }, async (t) => {
     const settings = engine === 'SQLite' ? {} : { store: (await startRedis(t)).url() }

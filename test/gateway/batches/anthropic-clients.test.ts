@@ -10,6 +10,7 @@ import type { TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
 import { openBatchStage, PLACES, statusOf, type BatchStage } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
@@ -124,7 +125,7 @@ for (const [at, [model, more]] of MODELS.entries()) {
   })
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: beta features, a cancellation, pages`, async (t) => {
     const provider = await new BatchProvider().start(t)
     const stage = await openBatchStage(t, place, {

@@ -9,6 +9,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
 import { ended, openBatchStage, PLACES, resultsIn, textOf, uploaded, type BatchStage } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
@@ -49,7 +50,7 @@ async function entriesOf({ gateway }: BatchStage): Promise<[string | null, strin
     .map(({ dimensions, outcome, costNanoUsd }) => [dimensions, outcome, costNanoUsd])
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: queued lines have the values of their batch and their own`, async (t) => {
     const stage = await openBatchStage(t, place, {
       upstreamOptions: `operations: { batch: queue }, ${PRICES}`,

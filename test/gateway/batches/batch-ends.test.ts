@@ -15,7 +15,8 @@ import { openStore } from '../../../src/store/open-store.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
-import { batchOf, openBatchStage, PLACES, resultsIn, textOf } from './batch-stage.js'
+import { batchOf, openBatchStage, resultsIn, textOf } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
@@ -51,7 +52,7 @@ async function settled(gateway: TestGateway, id: string): Promise<LedgerEntry> {
   }
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: a batch without an end for 31 days is charged its maximum`, async (t) => {
     const provider = await new BatchProvider().start(t)
     provider.looks = -1_000_000

@@ -15,12 +15,13 @@ import { startGateway } from '../../helpers/gateway.js'
 import { ofToday } from '../../helpers/long-suite.js'
 import { startRedis } from '../../helpers/redis.js'
 import { openBatchStage, PLACES, statusOf, uploaded } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
 const TEXT = `{"custom_id":"secret words","n":1}\n`.repeat(60_000)
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: a file is uploaded, read, listed and deleted by its account`, async (t) => {
     const { gateway, client, other } = await openBatchStage(t, place)
     const file = await toFile(Buffer.from(TEXT), 'lines.jsonl')

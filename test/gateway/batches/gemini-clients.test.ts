@@ -12,6 +12,7 @@ import type { TestGateway } from '../../helpers/gateway.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
 import { openBatchStage, PLACES, statusOf, uploaded, type BatchStage } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
@@ -134,7 +135,7 @@ function linesOf(count: number, text = 'hi'): string {
   }).join('')
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: lines uploaded by the SDK's file API, in parts`, async (t) => {
     const provider = await new BatchProvider().start(t)
     const { origin } = provider

@@ -16,7 +16,8 @@ import { openStore } from '../../../src/store/open-store.js'
 import { assertDeclared } from '../../control/admin/admin-stage.js'
 import { Browser } from '../../dashboard/fixtures/stage.js'
 import type { TestGateway } from '../../helpers/gateway.js'
-import { batchOf, ended, openBatchStage, PLACES, textOf } from './batch-stage.js'
+import { batchOf, ended, openBatchStage, textOf } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
@@ -52,7 +53,7 @@ async function sluiceBatches({ configFile }: TestGateway, ...words: string[]) {
   return { status: own, text: lines.join('\n') }
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: batches are listed, read and cancelled by operators`, async (t) => {
     const server = createServer((req, res) => {
       req.resume().once('end', () => {

@@ -19,6 +19,7 @@ import {
   textOf,
   uploaded,
 } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
@@ -36,7 +37,7 @@ const REPLY = {
   usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
 }
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(`${place.store}: lines run, in order, with errors by line`, async (t) => {
     const { gateway, client, other } = await openBatchStage(t, place, { upstreamOptions: QUEUE })
     const bodies = [chat('one'), chat('two', { temperature: 'hot' }), chat('three'), chat('four')]
@@ -171,7 +172,7 @@ void t.test('two gateways of a store share the work: each line runs once', async
   t.equal(rows.filter(({ costNanoUsd }) => (costNanoUsd ?? 0) > 0).length, 40)
 })
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(
     `${place.store}: a line that is sent again after a failure is charged for its reply`,
     async (t) => {

@@ -9,10 +9,11 @@ import t from 'tap'
 import { startEmulator } from '../../../src/emulator/server.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { openBatchStage, PLACES, statusOf, uploaded } from './batch-stage.js'
+import { PLACES_OF_DAY } from './places-of-day.js'
 
 t.setTimeout(120_000)
 
-for (const place of PLACES) {
+for (const place of PLACES_OF_DAY) {
   void t.test(
     `${place.store}: files of other purposes are at files.upstream, and of their account`,
     async (t) => {

@@ -7,6 +7,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { freePort } from '../../helpers/free-port.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { fileText, get, hasAllWorkers, prepare, run, until } from '../program.js'
 
 type Line = Readonly<Record<string, unknown>>
@@ -24,7 +25,7 @@ function linesOf(path: string): Line[] {
 
 const named = (lines: readonly Line[], msg: string) => lines.filter((line) => line['msg'] === msg)
 
-for (const workers of [1, 2]) {
+for (const workers of ofToday([1, 2], 2)) {
   void t.test(`workers: ${workers}: SIGUSR1 reopens the log in every process`, async (t) => {
     const { emulator, file } = await prepare(t)
     const [port, opsPort] = [await freePort(), await freePort()]

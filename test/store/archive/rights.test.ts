@@ -14,12 +14,13 @@ import { openStore } from '../../../src/store/open-store.js'
 import { ENGINES, engineMissing, startArchive } from '../../helpers/archive-engines.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const HOUR_MS = 3_600_000
 /** ClickHouse as a library has no users of its own; its front gives them these rights. */
 const USERS = ['--user', 'default::all', '--user', 'sluice:pass:select,insert']
 
-for (const name of ENGINES) {
+for (const name of ofToday(ENGINES, ENGINES.length)) {
   void t.test(`rights in ${name}`, { skip: engineMissing(name) }, async (t) => {
     const server = await startArchive(t, name, name === 'clickhouse' ? USERS : [])
     const config = archiveConfig({ url: server.url, hotHours: 1 })

@@ -12,6 +12,7 @@ import { openStore } from '../../../src/store/open-store.js'
 import { archiveDatabase, ENGINES, engineMissing } from '../../helpers/archive-engines.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 /** A changed value of an entry, the value before, and what is different then. */
 const CASES: readonly {
@@ -51,7 +52,7 @@ const CASES: readonly {
   },
 ]
 
-for (const name of ENGINES) {
+for (const name of ofToday(ENGINES, ENGINES.length)) {
   void t.test(`changed rows in ${name}`, { skip: engineMissing(name) }, async (t) => {
     const { url } = await archiveDatabase(name)
     const config = archiveConfig({ url, hotHours: 1 })

@@ -17,6 +17,7 @@ import { anAccount, aUser } from '../contract/sample-records.js'
 import { until } from '../../helpers/redis.js'
 import { testProgram } from '../../helpers/test-program.js'
 import { aRow } from '../ledger/sample-entries.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const isRoot = process.geteuid?.() === 0
 /** Any user id but root's, whom modes do not concern. */
@@ -164,7 +165,7 @@ const KINDS = {
   'the index of a log': { folder: 0o700, file: 0o600, log: 0o600, index: 0o400 },
 }
 
-for (const [what, modes] of Object.entries(KINDS)) {
+for (const [what, modes] of ofToday(Object.entries(KINDS), 2)) {
   void t.test(`${what} that become writable, without another connection`, (t) => {
     const path = storeOfOther(t)
     const user = aUser()
