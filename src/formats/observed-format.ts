@@ -1,54 +1,75 @@
-/** Passes complete replies to the stores that need them, before the client gets the end. */
+/** Passes what is read of replies to those who observe them, before the client gets the end. */
 import type { WireError } from '../errors.js'
 import type { ChatEvent, EventSink } from './chat/event.js'
 import { Fold, type Reply } from './chat/fold.js'
 import { objectOf, type JsonObject } from '../base/json.js'
+import type { Vectors } from './chat/request.js'
+import type { TaskResult } from './chat/task.js'
 import type { ClientCodec, StreamEncoder } from './dialect.js'
 import type { SizedText } from './wire/frames/sized-text.js'
 
-/** Gets each complete reply of one request. */
-interface ReplyObserver {
-  /** The canonical reply, before its end is encoded. */
-  readonly onReply?: (reply: Reply) => void
-  /** Creates a receiver of a stream's events, which gets each before it is encoded, instead of `onReply`. */
-  readonly newSink?: () => EventSink
-  /** The reply in the client's format. */
-  readonly onEncoded?: (reply: JsonObject) => void
+/** A reply that was read whole; `bytes`: about the size of the body of a task's. */
+export type ReadWhole =
+  | { readonly kind: 'chat'; readonly reply: Reply }
+  | { readonly kind: 'vectors'; readonly vectors: Vectors }
+  | { readonly kind: 'task'; readonly result: TaskResult; readonly bytes: number }
+
+/** Gets what is read of the replies to one request, in the order of a list of observers. */
+export interface ReplyObserver {
+  /** A stream, or a body that passes unchanged, begins: gets its events, each before the client does. */
+  readonly events?: () => EventSink
+  /** A whole reply, before it is encoded; a stream without `events`, before its end is. */
+  readonly whole?: (read: ReadWhole) => void
+  /**
+   * The complete reply in the client's format, before its last bytes are written; `upstream`: the name of the
+   * one whose own bytes it is, null if the gateway encoded it.
+   */
+  readonly end?: (reply: JsonObject, upstream: string | null) => void
 }
 
-/** The client's format; calls `observer` before the last bytes of a reply are written. */
-export function observedFormat(clientCodec: ClientCodec, observer: ReplyObserver): ClientCodec {
-  const { onReply, onEncoded } = observer
+/** The client's format; calls the observers. */
+export function observedFormat(clientCodec: ClientCodec, all: readonly ReplyObserver[]): ClientCodec {
+  if (all.length === 0) return clientCodec
+  const observers = all.filter(({ events, whole, end }) => (events ?? whole ?? end) !== undefined)
+  if (observers.length === 0) return clientCodec
+  const read = (reply: Reply): void => {
+    for (const observer of observers) observer.whole?.({ kind: 'chat', reply })
+  }
   const report = (body: SizedText): SizedText => {
-    onEncoded?.(objectOf(JSON.parse(body.text)))
+    reportEnd(observers, body.text)
     return body
   }
   return {
     ...clientCodec,
     encodeReply: (reply, request, seed) => {
-      onReply?.(reply)
+      read(reply)
       return report(clientCodec.encodeReply(reply, request, seed))
     },
     encodeChoices: (choices, request, seed) => {
-      for (const { reply } of choices) onReply?.(reply)
+      for (const { reply } of choices) read(reply)
       return report(clientCodec.encodeChoices(choices, request, seed))
     },
     newEncoder: (request, seed, position) =>
-      new ObservedEncoder(clientCodec.newEncoder(request, seed, position), observer),
+      new ObservedEncoder(clientCodec.newEncoder(request, seed, position), observers),
   }
+}
+
+function reportEnd(observers: readonly ReplyObserver[], text: string | null): void {
+  if (text === null || !observers.some(({ end }) => end !== undefined)) return
+  const reply = objectOf(JSON.parse(text))
+  for (const observer of observers) observer.end?.(reply, null)
 }
 
 /** Reports the events and the reply of a stream. */
 class ObservedEncoder implements StreamEncoder {
   private readonly encoder: StreamEncoder
-  /** Null if the canonical reply is not needed. */
-  private readonly sink: EventSink | null
-  private readonly onEncoded: ReplyObserver['onEncoded']
+  private readonly observers: readonly ReplyObserver[]
+  private readonly sinks: readonly EventSink[]
 
-  constructor(encoder: StreamEncoder, { onReply, newSink, onEncoded }: ReplyObserver) {
+  constructor(encoder: StreamEncoder, observers: readonly ReplyObserver[]) {
     this.encoder = encoder
-    this.sink = newSink?.() ?? (onReply === undefined ? null : foldInto(onReply))
-    this.onEncoded = onEncoded
+    this.observers = observers
+    this.sinks = observers.flatMap((observer) => sinkOf(observer) ?? [])
   }
 
   get response(): string | null {
@@ -56,11 +77,9 @@ class ObservedEncoder implements StreamEncoder {
   }
 
   event(event: ChatEvent): void {
-    this.sink?.event(event)
+    for (const sink of this.sinks) sink.event(event)
     this.encoder.event(event)
-    if (event.type !== 'finish' || this.onEncoded === undefined) return
-    const { response } = this
-    if (response !== null) this.onEncoded(objectOf(JSON.parse(response)))
+    if (event.type === 'finish') reportEnd(this.observers, this.response)
   }
 
   take(): string {
@@ -72,14 +91,16 @@ class ObservedEncoder implements StreamEncoder {
   }
 }
 
-/** Calls `onReply` with the reply when it is complete. */
-function foldInto(onReply: (reply: Reply) => void): EventSink {
+/** The receiver of the events of a stream; null if the observer needs none. */
+function sinkOf(observer: ReplyObserver): EventSink | null {
+  if (observer.events !== undefined) return observer.events()
+  if (observer.whole === undefined) return null
   const fold = new Fold()
   return {
     event: (event) => {
       fold.event(event)
       const reply = event.type === 'finish' ? fold.reply() : null
-      if (reply !== null) onReply(reply)
+      if (reply !== null) observer.whole?.({ kind: 'chat', reply })
     },
   }
 }

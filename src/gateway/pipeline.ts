@@ -46,7 +46,7 @@ import { permitTools } from './phases/permit-tools.js'
 import { relay, sendObject, sent } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
-import { send, termsOf, type Outbound } from './phases/send.js'
+import { keeper, send, termsOf, type Outbound } from './phases/send.js'
 import { Settlement, type ReportingServices } from './phases/settle.js'
 import { sendErrorReply, toGatewayError, unexpectedFailureOf } from './phases/send-error.js'
 import type { ResponsesSockets } from './responses-socket/responses-sockets.js'
@@ -227,31 +227,43 @@ async function sendOrReplay(x: Exchange, call: Call, services: Services): Promis
     const scope = { accountId: x.identity.accountId, route: candidates[0].target.route, ttl }
     mark = (await services.marking()).marker(scope)
   }
-  if (config === null || config.cache === null) return sendAdmitted(x, { call, sent: call, mark }, services)
+  if (config === null || config.cache === null) return sendAdmitted(x, { call, mark, cached: null }, services)
   const { cache } = config
   const opening = services.caching()
   const caching = opening instanceof Promise ? await opening : opening
-  const send = (sent: Call): Promise<StartedReply> => sendAdmitted(x, { call, sent, mark }, services)
+  const send = (cached: ReplyListener | null): Promise<StartedReply> => {
+    return sendAdmitted(x, { call, mark, cached }, services)
+  }
   return caching.serve({ x, call, config, cache, send })
+}
+
+/** What is sent. */
+interface AdmittedCall {
+  /** After admission and guardrails. */
+  readonly call: Call
+  readonly mark: Outbound['mark']
+  /** Gets the reply for the cache; null if the route has none. */
+  readonly cached: ReplyListener | null
 }
 
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
 function sendAdmitted(
   x: Exchange,
-  { call, sent, mark }: { readonly call: Call; readonly sent: Call; readonly mark: Outbound['mark'] },
+  { call, mark, cached }: AdmittedCall,
   services: Services,
 ): Promise<StartedReply> {
   const { generation, identity, route } = x
   const { accountId } = identity
-  const made = objectListener(sent, identity, services.objects)
+  const made = objectListener(call, identity, services.objects)
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
-    call: sent,
+    call,
     states: generation.states,
     terms: termsOf(x.req, accountId),
     reasoning: { accountId, isKept: true },
     mark,
-    listeners: listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null),
+    // The only place with their order; the one that keeps reasoning state is the last of each candidate.
+    listeners: listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null, cached, keeper(x, call)),
   }
   const reply = send(x, outbound, services)
   const { shadow } = route

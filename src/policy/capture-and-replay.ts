@@ -5,7 +5,6 @@
 import { fragmentOf, type ChatEvent, type EventSink } from '../formats/chat/event.js'
 import { Fold, type Reply } from '../formats/chat/fold.js'
 import { Grammar } from '../formats/chat/grammar.js'
-import type { JsonObject } from '../base/json.js'
 import { OutputMeter } from '../formats/chat/output-size.js'
 import type { ChatRequest, Vectors } from '../formats/chat/request.js'
 import type { TaskResult } from '../formats/chat/task.js'
@@ -13,6 +12,7 @@ import { mergeUsage, type Usage } from '../formats/chat/usage.js'
 import type { FinishReason } from '../formats/chat/event.js'
 import type { ClientCodec, Seed, StreamDecoder, StreamEncoder, UpstreamCodec } from '../formats/dialect.js'
 import { LossList } from '../formats/losses.js'
+import type { ReadWhole, ReplyObserver } from '../formats/observed-format.js'
 import { noteSent, type Translation } from '../formats/translated-stream.js'
 import { newFramer } from '../formats/wire/aws/event-stream.js'
 import type { SseFramer } from '../formats/wire/frames/sse-framer.js'
@@ -312,7 +312,7 @@ export class ReplayedStream implements Translation {
 }
 
 /** Opens a log for each reply that is read for a request: a retry or a hedge has another one. */
-export class ReplyCapture {
+export class ReplyCapture implements ReplyObserver {
   /** The log that was opened last; null if none was. */
   log: ReplyLog | null = null
   readonly options: LogOptions
@@ -321,49 +321,41 @@ export class ReplyCapture {
     this.options = options
   }
 
-  open(): ReplyLog {
+  events(): ReplyLog {
     this.log = new ReplyLog(this.options)
     return this.log
   }
 
-  /** A reply that was read whole. */
-  whole(reply: Reply): void {
-    const log = this.open()
-    for (const event of eventsOf(reply)) log.event(event)
-  }
-
-  /** A whole body that is passed to the client. */
-  body(body: JsonObject, upstreamCodec: UpstreamCodec, request: ChatRequest): void {
-    upstreamCodec.decodeReply(body, request, new Grammar(this.open()))
-  }
-
-  /** A stream that is passed to the client. */
-  stream(upstreamCodec: UpstreamCodec, request: ChatRequest): CapturedStream {
-    return new CapturedStream(this.open(), upstreamCodec, request)
+  whole(read: ReadWhole): void {
+    const log = this.events()
+    if (read.kind === 'vectors') log.takeVectors(read.vectors)
+    else if (read.kind === 'task') log.takeTask(read.result, read.bytes)
+    else for (const event of eventsOf(read.reply)) log.event(event)
   }
 }
 
 /** Decodes a stream whose bytes are passed to the client. */
 export class CapturedStream {
-  private readonly log: ReplyLog
+  private readonly log: EventSink & Partial<Pick<ReplyLog, 'outcome'>>
   private readonly decoder: StreamDecoder
   private readonly framer: SseFramer
 
-  constructor(log: ReplyLog, upstreamCodec: UpstreamCodec, request: ChatRequest) {
+  /** An `outcome` of the log other than `open`: it needs no more events. */
+  constructor(log: CapturedStream['log'], upstreamCodec: UpstreamCodec, request: ChatRequest) {
     this.log = log
     this.decoder = upstreamCodec.newDecoder(request, new Grammar(log))
     this.framer = newFramer(upstreamCodec.framing, this.decoder)
   }
 
   write(chunk: Buffer): void {
-    if (this.log.outcome !== 'open') return
+    if ((this.log.outcome ?? 'open') !== 'open') return
     this.framer.write(chunk)
     while (this.framer.isPending) this.framer.more()
   }
 
   /** The stream has ended. */
   end(): void {
-    if (this.log.outcome !== 'open') return
+    if ((this.log.outcome ?? 'open') !== 'open') return
     this.framer.end()
     this.decoder.end()
   }

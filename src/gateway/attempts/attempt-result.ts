@@ -5,7 +5,9 @@ import type { ErrorKind } from '../../errors.js'
 import type { Outcome } from '../../observe/metrics/label-values.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/call.js'
+import type { ReplyObserver } from '../../formats/observed-format.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
+import type { ReplyLog } from '../../policy/capture-and-replay.js'
 
 /** Why an attempt was made. */
 export type Occasion =
@@ -99,15 +101,20 @@ export function hasFinalCounts({ replyResult, isPaused, call }: AttemptResult): 
   return isPaused || isFinished || outcome === 'complete'
 }
 
-/** Gets what the attempts of a request send to upstreams, and the bytes of their replies as they arrive. */
-export interface ReplyListener {
+/**
+ * Gets what the attempts of a request send to upstreams, and their replies: the bytes as they arrive, and
+ * what is read of them. Asked only for what it has.
+ */
+export interface ReplyListener extends ReplyObserver {
   /** `headers` are name, value, …. */
   sent?(
     attempt: AttemptResult,
     request: { path: string; headers: readonly string[]; body: Buffer | string },
   ): void
   head?(attempt: AttemptResult, status: number, headers: IncomingHttpHeaders): void
-  bytes(attempt: AttemptResult, chunk: Buffer): void
+  bytes?(attempt: AttemptResult, chunk: Buffer): void
+  /** The events of the reply that began last, which others may share; absent: it keeps none. */
+  readonly log?: ReplyLog | null
 }
 
 /** The listeners of a request that nothing listens to. */
@@ -123,7 +130,7 @@ export class SendResult {
   preparedLosses: readonly string[] = []
   /** Marks for the provider's prompt cache in the last prepared request. */
   preparedMarks = 0
-  /** Get what each attempt sends and receives, in this order. */
+  /** In the order in which they are called (`listenersOf`). */
   readonly listeners: readonly ReplyListener[]
   /** Time spent on translating the request and the reply. */
   translateMs = 0

@@ -265,7 +265,7 @@ export class Attempt implements ReplyHandler, ReplyOwner, StreamSource, Timed {
   }
 
   onResponseData(chunk: Buffer): void {
-    for (const listener of this.listeners) listener.bytes(this.result, chunk)
+    for (const listener of this.listeners) listener.bytes?.(this.result, chunk)
     const bytes = this.state === 'error' ? chunk : this.sniffed(chunk)
     const { state } = this
     if (state === 'stream') {

@@ -6,11 +6,11 @@ import { isConfigured, type QuirksConfig, type TargetDefaults } from '../../conf
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
 import { isChat, type ChatRequest, type Message, type UserPart } from '../../formats/chat/request.js'
-import type { UpstreamCodec, UrlKind, WireFormat, ClientCodec } from '../../formats/dialect.js'
+import type { UpstreamCodec, UrlKind, WireFormat } from '../../formats/dialect.js'
 import { isSentAsChat } from '../../formats/index.js'
 import { afterFirstInput } from '../../formats/moderations/chat.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
-import { observedFormat } from '../../formats/observed-format.js'
+import type { ReadWhole } from '../../formats/observed-format.js'
 import type { MarkedBody, Marks } from '../../policy/prompt-cache-marks.js'
 import type { ServedRequest } from '../served-request.js'
 import type { Target } from '../generation.js'
@@ -30,7 +30,6 @@ import {
   type Outgoing,
   type Rendered,
 } from './render-for-upstream.js'
-import type { Reply } from '../../formats/chat/fold.js'
 import type { Escrow, Scope } from '../reasoning/escrow.js'
 
 /** The request, and the services that preparing it uses. */
@@ -503,18 +502,13 @@ function withRestoredReasoning(
   // Claude's signatures are valid at all clouds, whose ids of a model differ.
   const name = family === 'anthropic' ? generation.facts(model).id : model
   const scope: Scope = { accountId, family, model: name }
-  const keep = (reply: Reply): void => {
-    const written = escrow.keep(call.request, reply, scope)
+  const whole = (read: ReadWhole): void => {
+    const written = read.kind === 'chat' ? escrow.keep(call.request, read.reply, scope) : null
     if (written !== null) delayEndUntil?.(written)
   }
-  const clientCodec =
-    delayEndUntil === null ? call.clientCodec : observedFormat(call.clientCodec, { onReply: keep })
+  const kept = delayEndUntil === null ? call : { ...call, reasoning: { whole } }
   const request = escrow.restore(call.request, scope)
   return request instanceof Promise
-    ? request.then((restored) => withHistory(call, clientCodec, restored))
-    : withHistory(call, clientCodec, request)
-}
-
-function withHistory(call: Call, clientCodec: ClientCodec, request: ChatRequest): Call {
-  return { ...call, clientCodec, request }
+    ? request.then((restored) => ({ ...kept, request: restored }))
+    : { ...kept, request }
 }

@@ -12,6 +12,9 @@ import { transcribes } from '../../formats/chat/task.js'
 import type { MediaWriter } from '../../formats/chat/media-event.js'
 import type { Seed } from '../../formats/dialect.js'
 import { MediaStream } from '../../formats/media-stream.js'
+import { Grammar } from '../../formats/chat/grammar.js'
+import { observedFormat } from '../../formats/observed-format.js'
+import { CapturedStream } from '../../policy/capture-and-replay.js'
 import { AWS_EVENT_STREAM } from '../../formats/wire/aws/event-stream.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
 import { parseArray, parseReply } from '../../formats/wire/json/parse-body.js'
@@ -35,6 +38,7 @@ import {
   type TranslationOptions,
 } from '../../formats/translated-stream.js'
 import { WholeChoices, SingleWholeReply, type WholeReply } from '../streams/whole-reply.js'
+import { NO_LISTENERS, type ReplyListener } from './attempt-result.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 import { taskSteps, type TaskPart } from './read-task.js'
 import { vectorSteps } from './read-vectors.js'
@@ -79,25 +83,28 @@ export function openReplyStream(
   }
   if (upstreamCodec.newWatcher !== null && passes(call, target)) {
     const { includeUsage } = call.request
-    const keep = keeper(call, target)
+    const listeners = listenersTo(x, call)
     const onWhole = (reply: JsonObject): void => {
-      if (!stream.readsOutline) keep?.(reply)
+      if (!stream.readsOutline) noteEnd(listeners, reply, target)
     }
     const onTool = x.calledTools?.note
     const watcher = upstreamCodec.newWatcher({ includeUsage, onWhole, onTool })
     const stream = new PassthroughStream(
       watcher,
-      keep === undefined ? undefined : MAX_STORED_BYTES,
+      listeners.some(({ end }) => end !== undefined) ? MAX_STORED_BYTES : undefined,
       upstreamCodec.framing,
-      call.capture?.stream(upstreamCodec, call.request) ?? null,
+      listeners.flatMap((listener) => {
+        const sink = listener.events?.()
+        return sink === undefined ? [] : [new CapturedStream(sink, upstreamCodec, call.request)]
+      }),
     )
-    return captured(new ReplyTransform(stream, owner, formOf(call)), call)
+    return captured(new ReplyTransform(stream, owner, formOf(call)), listeners)
   }
   const options = translationOf(prepared, target, x)
   const guard = call.guard?.open(false) ?? null
   // The spread comes last: with a spread first, V8 gives every object a hidden class of its own.
   const translation = new TranslatedStream({ guard, ...options })
-  return captured(new ReplyTransform(translation, owner, formOf(call)), call)
+  return captured(new ReplyTransform(translation, owner, formOf(call)), listenersTo(x, call))
 }
 
 /** A stream of pictures, sound or a transcript, and how the client gets it; null for other replies. */
@@ -129,9 +136,30 @@ function isSoundOfChat({ upstreamCodec }: Target, headers: IncomingHttpHeaders):
 }
 
 /** The stream with the log that was opened for it. */
-function captured(stream: ReplyTransform, { capture }: Call): ReplyTransform {
-  if (capture !== undefined) stream.log = capture.log
+function captured(stream: ReplyTransform, listeners: readonly ReplyListener[]): ReplyTransform {
+  for (const { log = null } of listeners) stream.log ??= log
   return stream
+}
+
+/** Those of the request, in their order, and then the one that keeps the reasoning state of the candidate. */
+function listenersTo({ attempts }: ServedRequest, { reasoning }: Call): readonly ReplyListener[] {
+  const listeners = attempts?.listeners ?? NO_LISTENERS
+  return reasoning === undefined ? listeners : [...listeners, reasoning]
+}
+
+/** Reports a reply that passes through; the upstream may store it too. */
+function noteEnd(listeners: readonly ReplyListener[], reply: JsonObject, { upstream }: Target): void {
+  for (const listener of listeners) listener.end?.(reply, upstream.config.name)
+}
+
+/** Reports a body that passes through. */
+function notePassed(body: JsonObject, { x, prepared: { call } }: ReplyOf, target: Target): void {
+  const listeners = listenersTo(x, call)
+  noteEnd(listeners, body, target)
+  for (const listener of listeners) {
+    const sink = listener.events?.()
+    if (sink !== undefined) target.upstreamCodec.decodeReply(body, call.request, new Grammar(sink))
+  }
 }
 
 function translationOf(
@@ -139,7 +167,8 @@ function translationOf(
   target: Target,
   x: ServedRequest,
 ): TranslationOptions {
-  const { clientCodec, request } = call
+  const { request } = call
+  const clientCodec = observedFormat(call.clientCodec, listenersTo(x, call))
   const { upstreamCodec } = target
   const { encodedBody, next } = outgoing
   const seed = seedOf(x, call, target)
@@ -224,10 +253,7 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   const { replyFacts } = target.upstreamCodec
   if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
     const watcher = replyFacts(body, of.x.calledTools?.note)
-    if (watcher.error === null) {
-      keeper(call, target)?.(body)
-      call.capture?.body(body, target.upstreamCodec, call.request)
-    }
+    if (watcher.error === null) notePassed(body, of, target)
     return passReply(bytes, watcher)
   }
   return readOn(whole(), call, (reply) => reply.read(parsed))
@@ -250,7 +276,7 @@ function readVectorsOf(
   const { generation } = x
   x.held.takeReply(bytes * 2)
   const seed = seedOf(x, call, target)
-  const steps = vectorSteps(chunks, scan, { call, target, generation, seed })
+  const steps = vectorSteps(chunks, scan, { call, target, generation, seed, listeners: listenersTo(x, call) })
   return scan === null ? atOnce(steps) : bodyTurns.run(steps)
 }
 
@@ -261,7 +287,10 @@ function readTaskOf(
   x.held.takeReply(bytes * 4)
   const seed = seedOf(x, call, target)
   const earlier = begun !== null && 'result' in begun ? begun : null
-  const steps = taskSteps({ chunks, scan, headers, isEvents, earlier }, { call, target, seed })
+  const steps = taskSteps(
+    { chunks, scan, headers, isEvents, earlier },
+    { call, target, seed, listeners: listenersTo(x, call) },
+  )
   if (scan !== null || bytes > LARGE_BYTES) {
     return bodyTurns.run(steps).then((read) => (read.kind === 'unjudged' ? read.judge() : read))
   }
@@ -279,7 +308,7 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | Unjudge
   const { call } = of.prepared
   const scan = yield* reply.scan
   const isPassed = passes(call, target) && !call.request.stream && target.upstreamCodec.replyFacts !== null
-  const isUsed = call.keep !== undefined || call.capture !== undefined
+  const isUsed = listenersTo(of.x, call).some(({ events, end }) => (events ?? end) !== undefined)
   const isKept = isPassed && isUsed && bytes <= MAX_STORED_BYTES
   const needsValue = scan.excess === null && (!isPassed || isKept)
   if (needsValue) of.x.held.takeReply(bytes * (scan.isAscii ? 2 : 4))
@@ -290,10 +319,7 @@ function* largeReply(reply: UnreadReply, of: ReplyOf): Steps<ReadReply | Unjudge
   if (!needsValue) return outlined(body, scan, reply, of)
   const value = yield* parsedSteps(body, scan)
   if (isPassed) {
-    if (isObject(value)) {
-      keeper(call, target)?.(value)
-      call.capture?.body(value, target.upstreamCodec, call.request)
-    }
+    if (isObject(value)) notePassed(value, of, target)
     return outlined(body, scan, reply, of)
   }
   // The memory of the bytes is free for the encoded reply.
@@ -387,11 +413,6 @@ function isPassable(call: Call, target: Target): boolean {
 function wholeOf({ begun, target }: UnreadReply, { prepared, x }: ReplyOf): WholeReply {
   if (begun !== null && !('result' in begun)) return begun
   return newWhole(translationOf(prepared, target, x), prepared.call.guard)
-}
-
-/** Stores a reply that passes through; the upstream stores it too. */
-function keeper({ keep }: Call, { upstream }: Target): ((reply: JsonObject) => void) | undefined {
-  return keep === undefined ? undefined : (reply) => void keep(reply, upstream.config.name)
 }
 
 function newWhole(translation: TranslationOptions, judge: Call['guard']): WholeReply {

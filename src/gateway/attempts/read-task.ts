@@ -16,6 +16,7 @@ import { mayBeDeep, ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import type { Steps } from '../../base/steps.js'
 import type { Target } from '../generation.js'
 import type { Call } from '../phases/call.js'
+import type { ReplyListener } from './attempt-result.js'
 import { joinedSteps } from '../streams/join-chunks.js'
 import { judgedTexts, textsOfReply } from './judge-task.js'
 
@@ -75,19 +76,16 @@ interface TaskOf {
   readonly target: Target
   /** The members of the reply that the gateway makes itself. */
   readonly seed: Seed
+  readonly listeners: readonly ReplyListener[]
 }
 
 /**
  * Reads the reply in steps. The upstream's own bytes pass if both sides use the same format and its results
  * are in the order of the format; the reply is checked in any case.
  */
-export function* taskSteps(
-  unread: UnreadTask,
-  { call, target, seed }: TaskOf,
-): Steps<TaskAnswer | UnjudgedTask | PausedTask> {
-  const reply = unread.isEvents
-    ? yield* eventsRead(unread, { call, target, seed })
-    : yield* bodyRead(unread, { call, target, seed })
+export function* taskSteps(unread: UnreadTask, of: TaskOf): Steps<TaskAnswer | UnjudgedTask | PausedTask> {
+  const { call, seed } = of
+  const reply = unread.isEvents ? yield* eventsRead(unread, of) : yield* bodyRead(unread, of)
   const { read, own } = reply
   if (read === null) return failed(MALFORMED)
   if (!isResult(read)) return failed(read)
@@ -132,7 +130,7 @@ function* eventsRead({ chunks }: UnreadTask, { call, target }: TaskOf): Steps<Re
 
 function* bodyRead(
   { chunks, scan: scanning, headers, earlier }: UnreadTask,
-  { call, target }: TaskOf,
+  { call, target, listeners }: TaskOf,
 ): Steps<ReadTask> {
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
@@ -146,7 +144,7 @@ function* bodyRead(
   if (part === null || !isResult(part)) return { read: part, own: null }
   const read = earlier === null ? part : joined(earlier.result, part)
   if (read.kind === 'unfit' || isPart(read, call)) return { read, own: null }
-  call.capture?.open().takeTask(read, bytes.length)
+  for (const listener of listeners) listener.whole?.({ kind: 'task', result: read, bytes: bytes.length })
   return { read, own: isPassed && isInOrder(body, read) ? { bytes, body } : null }
 }
 

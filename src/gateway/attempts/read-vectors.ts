@@ -11,6 +11,7 @@ import type { Steps } from '../../base/steps.js'
 import { inputTokens, promptSizeOf } from '../../ledger/estimate-tokens.js'
 import type { Generation, Target } from '../generation.js'
 import type { Call } from '../phases/call.js'
+import type { ReplyListener } from './attempt-result.js'
 import { joinedSteps } from '../streams/join-chunks.js'
 
 /** A reply with vectors, encoded for the client. */
@@ -42,6 +43,7 @@ interface VectorsRequest {
   readonly generation: Generation
   /** The members of the reply that the gateway makes itself. */
   readonly seed: Seed
+  readonly listeners: readonly ReplyListener[]
 }
 
 /**
@@ -52,7 +54,7 @@ interface VectorsRequest {
 export function* vectorSteps(
   chunks: Buffer[],
   scanning: Steps<ReplyScan> | null,
-  { call, target, generation, seed }: VectorsRequest,
+  { call, target, generation, seed, listeners }: VectorsRequest,
 ): Steps<VectorsReply> {
   const { request, clientCodec } = call
   const { readVectors } = target.upstreamCodec
@@ -60,8 +62,8 @@ export function* vectorSteps(
   const scan = scanning === null ? null : yield* scanning
   const bytes = yield* joinedSteps(chunks)
   yield
-  const { capture } = call
-  if (scan?.isComplete === true && target.wire === call.wire && capture === undefined) {
+  const isRead = listeners.some(({ whole }) => whole !== undefined)
+  if (scan?.isComplete === true && target.wire === call.wire && !isRead) {
     const outline = Buffer.from(scan.outline, 'latin1').toString('utf8')
     const read = readVectors?.((yield* outlineOf(outline)) ?? NO_OUTLINE) ?? null
     if (read === null) return failed(MALFORMED)
@@ -74,7 +76,7 @@ export function* vectorSteps(
   if ('kind' in read) return failed(read)
   const isSameForm = isInForm(read.vectors, form)
   if (isSameForm && target.wire === call.wire) {
-    capture?.open().takeVectors(read)
+    for (const listener of listeners) listener.whole?.({ kind: 'vectors', vectors: read })
     return passedReply(bytes, bytes.length, read)
   }
   yield
@@ -82,8 +84,9 @@ export function* vectorSteps(
   if (vectors === null) return failed(MALFORMED)
   yield
   const usage = counted(read.usage, call, generation)
-  capture?.open().takeVectors({ ...read, vectors, usage })
-  const body = clientCodec.encodeVectors?.({ ...read, vectors, usage }, request, seed) ?? null
+  const shown = { ...read, vectors, usage }
+  for (const listener of listeners) listener.whole?.({ kind: 'vectors', vectors: shown })
+  const body = clientCodec.encodeVectors?.(shown, request, seed) ?? null
   yield
   return body === null ? failed(MALFORMED) : passedReply(body, Buffer.byteLength(body), read)
 }

@@ -36,14 +36,14 @@ import { ReplayedStream, ReplyCapture, ReplyLog, type ReplayClient } from '../..
 import { SharedReplies, type CacheStore } from '../../policy/cache-in-store.js'
 import { endOf, SharedReply } from '../../policy/collapse-requests.js'
 import type { StartedReply } from '../attempts/attempt.js'
-import { SendResult } from '../attempts/attempt-result.js'
+import { SendResult, type ReplyListener } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
 import type { Candidate } from '../phases/choose-route.js'
 import { modelAt } from '../routing/router.js'
 import type { Call } from '../phases/call.js'
 import { withinTime } from '../reasoning/escrow.js'
-import { termsOf, withKeptReply } from '../phases/send.js'
+import { keeper, termsOf } from '../phases/send.js'
 import { toGatewayError } from '../phases/send-error.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
@@ -62,8 +62,8 @@ export interface CachedRequest {
   readonly call: Call
   readonly config: RouteConfig
   readonly cache: RouteCache
-  /** Sends the call to its upstreams. */
-  readonly send: (call: Call) => Promise<StartedReply>
+  /** Sends the call to its upstreams; the listener gets the reply. */
+  readonly send: (listener: ReplyListener | null) => Promise<StartedReply>
 }
 
 /** The services of the cache. */
@@ -129,7 +129,7 @@ export class Caching {
     const cacheable = { request: call.request, operation, hasHistory: call.history !== undefined }
     if (terms.noStore || !isCacheable(cacheable, cache)) {
       this.count(request, 'bypass')
-      return request.send(call)
+      return request.send(null)
     }
     const { key, owner } = await keyOf(request)
     const { config, send } = request
@@ -195,15 +195,11 @@ export class Caching {
 
   /** Sends the request, and stores its reply when it has ended. With a leader others may join. */
   private async send(keyed: KeyedRequest, leader: Leader | null): Promise<StartedReply> {
-    const { call, cache, use, key } = keyed
+    const { cache, use, key } = keyed
     const shared = leader?.shared ?? null
     const capture = new ReplyCapture({
       maxBytes: cache.maxBytes,
       isShared: () => (shared?.followers ?? 0) > 0,
-    })
-    const clientCodec = observedFormat(call.clientCodec, {
-      onReply: (reply) => capture.whole(reply),
-      newSink: () => capture.open(),
     })
     const forget = (): void => {
       if (this.shared.get(key) === shared) this.shared.delete(key)
@@ -217,7 +213,7 @@ export class Caching {
       return stored
     })
     if (leader !== null) leader.onCancel = forget
-    const reply = await keyed.send({ ...call, clientCodec, capture })
+    const reply = await keyed.send(capture)
     log = reply.kind === 'stream' ? reply.stream.log : capture.log
     await leader?.begun(reply, log)
     return reply
@@ -408,9 +404,10 @@ function sourceOf({ target, model }: Candidate): ReplySource {
 }
 
 function clientOf({ x, call }: KeyedRequest, stored: StoredReply): ReplayClient {
-  const sent = x.attempts ?? new SendResult()
-  x.attempts = sent
-  const { clientCodec, request } = withKeptReply(call, (written) => sent.delayEndUntil(written))
+  x.attempts ??= new SendResult()
+  const { request } = call
+  const kept = keeper(x, call)
+  const clientCodec = kept === null ? call.clientCodec : observedFormat(call.clientCodec, [kept])
   const seed: Seed = {
     id: clientCodec.envelope.idPrefix + x.id,
     createdAtSeconds: Math.floor(Date.now() / 1000),

@@ -6,7 +6,7 @@ import type { ExpandedRequest } from '../../formats/chat/stored-reply.js'
 import type { ResolvedEndpoint } from '../../formats/index.js'
 import type { ParsedObject } from '../../formats/wire/json/parse-body.js'
 import type { Edit } from '../../formats/wire/json/splice.js'
-import type { ReplyCapture } from '../../policy/capture-and-replay.js'
+import type { ReplyObserver } from '../../formats/observed-format.js'
 import type { ReplyJudge } from '../../policy/reply-guard.js'
 import type { HeldMemory } from '../body-memory.js'
 import type { StreamedForm } from '../streams/streamed-form.js'
@@ -38,8 +38,8 @@ export interface Call extends ResolvedEndpoint {
   guard?: ReplyJudge
   /** Guardrails changed the request, or it is of another format: the client's own bytes must not be sent. */
   readonly isRewritten?: true
-  /** Collects the events of the reply; absent if nothing needs them. */
-  readonly capture?: ReplyCapture
+  /** Stores the reasoning state of the reply of one candidate; absent if it has none. */
+  readonly reasoning?: ReplyObserver
   /** The form, of which most has not arrived yet. */
   readonly streamed?: StreamedForm
 }

@@ -1,5 +1,4 @@
 /** Sends an admitted request to its upstreams, in order, until one begins a reply. */
-import { observedFormat } from '../../formats/observed-format.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { Preparation, type Request } from '../attempts/prepare-candidate.js'
 import type { StartedReply } from '../attempts/attempt.js'
@@ -9,7 +8,7 @@ import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import { SendResult, type ReplyListener } from '../attempts/attempt-result.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { ServedRequest } from '../served-request.js'
-import type { Call, KeepReply } from './call.js'
+import type { Call } from './call.js'
 
 /** The services for sending requests. */
 export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedReplySlots'> {
@@ -18,7 +17,6 @@ export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedRep
 
 /** How a request is sent, beside its route. */
 export interface Outbound {
-  /** The received request as the cache may have changed it. */
   readonly call: Call
   readonly states: SendOptions['states']
   readonly terms: ClientTerms
@@ -53,9 +51,8 @@ export function send(
   const { accountId, isKept } = reasoning
   const delayEndUntil = (written: Promise<void>): void => sent.delayEndUntil(written)
   const memory = { escrow, accountId, delayEndUntil: isKept ? delayEndUntil : null }
-  const keepingCall = withKeptReply(call, delayEndUntil)
   const hedging = Hedging.of(x, call.request)
-  const preparation = new Preparation({ x, call: keepingCall, memory, idempotencyKey, sent, mark })
+  const preparation = new Preparation({ x, call, memory, idempotencyKey, sent, mark })
   const candidateLoop = new Candidates({
     x,
     sent,
@@ -95,20 +92,8 @@ function timeoutOf(header: string | undefined): number {
   return ms > 0 ? ms : Number.POSITIVE_INFINITY
 }
 
-/**
- * The call, with its reply passed to `keep` if it must be stored. `delayEndUntil` is called with the promise
- * that the end of the reply waits for.
- */
-export function withKeptReply(call: Call, delayEndUntil: (written: Promise<void>) => void): Call {
-  const { keep } = call
-  if (keep === undefined) return call
-  const keepAndDelay: KeepReply = (reply, upstream) => {
-    const written = keep(reply, upstream)
-    delayEndUntil(written)
-    return written
-  }
-  const clientCodec = observedFormat(call.clientCodec, {
-    onEncoded: (reply) => void keepAndDelay(reply, null),
-  })
-  return { ...call, keep: keepAndDelay, clientCodec }
+/** Stores the reply if it must be stored, which the end of the reply waits for; null if it is not. */
+export function keeper(x: ServedRequest, { keep }: Call): ReplyListener | null {
+  if (keep === undefined) return null
+  return { end: (reply, upstream) => x.attempts?.delayEndUntil(keep(reply, upstream)) }
 }

@@ -7,6 +7,7 @@ import { hasAccountOf } from '../../accounts/account.js'
 import type { RecordConfig } from '../../config/schema/record-schema.js'
 import { objectOf, type JsonObject } from '../../base/json.js'
 import { isChat, type ChatRequest } from '../../formats/chat/request.js'
+import { Grammar } from '../../formats/chat/grammar.js'
 import type { LedgerEntry } from '../../ledger/entry.js'
 import type { Logger } from '../../observe/log.js'
 import {
@@ -22,7 +23,7 @@ import {
   type WireExchange,
 } from '../../policy/encrypted-recordings.js'
 import type { RuleSet } from '../../policy/rules/rule-set.js'
-import { ReplyCapture, replyOf } from '../../policy/capture-and-replay.js'
+import { CapturedStream, ReplyCapture, replyOf } from '../../policy/capture-and-replay.js'
 import type { Store } from '../../store/store.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import type { AttemptResult } from '../attempts/attempt-result.js'
@@ -309,12 +310,12 @@ function replyIn(
   const sent = call?.request ?? request
   try {
     if (isEventStream(response.headers)) {
-      const captured = capture.stream(upstreamCodec, sent)
+      const captured = new CapturedStream(capture.events(), upstreamCodec, sent)
       for (const chunk of chunks) captured.write(chunk)
       captured.end()
     } else {
       const body: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
-      capture.body(objectOf(body), upstreamCodec, sent)
+      upstreamCodec.decodeReply(objectOf(body), sent, new Grammar(capture.events()))
     }
   } catch {
     return null

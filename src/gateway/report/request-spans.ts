@@ -50,7 +50,7 @@ export class Traces implements Tracing {
   }
 
   end(x: Exchange, end: End): void {
-    if (x.trace instanceof TracedRequest) x.trace.end(x, end)
+    if (x.trace instanceof TracedRequest) x.trace.ended(x, end)
   }
 }
 
@@ -100,7 +100,7 @@ class TracedRequest implements RequestTrace, ReplyListener {
     return traceHeaders(context)
   }
 
-  end(x: Exchange, end: End): void {
+  ended(x: Exchange, end: End): void {
     const { span } = this
     const endMs = x.startedMs + end.seconds * 1000
     if (span.isRecording()) this.describe(x, end)

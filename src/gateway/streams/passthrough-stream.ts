@@ -20,6 +20,8 @@ import {
 /** Larger events are not kept while they arrive, and only an outline of them is read. */
 const KEPT_BYTES = 256 * 1024
 
+const NONE: readonly CapturedStream[] = []
+
 /** The bytes without the frames that are not for the client. Pure and synchronous. */
 export class PassthroughStream implements Translation, FrameSink {
   outcome: ReplyResult['outcome'] = 'open'
@@ -36,15 +38,15 @@ export class PassthroughStream implements Translation, FrameSink {
   private isChanged = false
   /** Characters of text in the parts of events that were not read. */
   private omittedText = 0
-  /** Reads the same bytes for the events of the reply; null if nothing needs them. */
-  private readonly captured: CapturedStream | null
+  /** Read the same bytes for the events of the reply. */
+  private readonly captured: readonly CapturedStream[]
 
   /** Of an event above `maxKeptBytes`, only an outline is read. */
   constructor(
     watcher: StreamWatcher,
     maxKeptBytes = KEPT_BYTES,
     framing: Framing = 'sse',
-    captured: CapturedStream | null = null,
+    captured: readonly CapturedStream[] = NONE,
   ) {
     this.watcher = watcher
     this.captured = captured
@@ -85,7 +87,7 @@ export class PassthroughStream implements Translation, FrameSink {
   write(chunk: Buffer): string | Buffer {
     if (this.outcome !== 'open') return ''
     const startsBetweenEvents = this.framer.isBetweenEvents
-    this.captured?.write(chunk)
+    for (const each of this.captured) each.write(chunk)
     this.framer.write(chunk)
     this.takeUnframed()
     if (this.framer.overflow) this.overflow()
@@ -199,7 +201,7 @@ export class PassthroughStream implements Translation, FrameSink {
   private complete(): void {
     if (this.outcome !== 'open') return
     this.outcome = 'complete'
-    this.captured?.end()
+    for (const each of this.captured) each.end()
   }
 
   private take(): string | Buffer {
