@@ -135,8 +135,11 @@ async function caughtUp(store: Store, { config, engine, count }: Waiting): Promi
   ]
 }
 
-/** Rows of one statement of the database. */
-const MADE_AT_ONCE = 25_000
+/** Rows of one statement of the database, and the time whose entries are added up by one. */
+const MADE = {
+  clickhouse: { rows: 250_000, spanMs: 4 * DAY_MS },
+  postgresql: { rows: 25_000, spanMs: DAY_MS / 4 },
+} as const
 
 /** Entries and their sums that the database makes, as an operator imports them: of batch and transfer 0. */
 async function archivedRows(
@@ -149,8 +152,9 @@ async function archivedRows(
   const table = is.entries.split(' ')[0] ?? ''
   const [number, text] = isPostgres ? ['n', 'n::text'] : ['toInt64(number)', 'toString(number)']
   const startedMs = performance.now()
-  for (let from = 0; from < count; from += MADE_AT_ONCE) {
-    const to = Math.min(count, from + MADE_AT_ONCE)
+  const { rows: atOnce, spanMs } = MADE[engine.kind]
+  for (let from = 0; from < count; from += atOnce) {
+    const to = Math.min(count, from + atOnce)
     const rows = isPostgres ? `generate_series(${from}, ${to - 1}) AS n` : `numbers(${from}, ${to - from})`
     const at = `${startMs} + ${number} * ${(DAYS - 2) * DAY_MS} / ${count}`
     const key = `${number} % 400`
@@ -171,7 +175,7 @@ async function archivedRows(
        FROM ${rows}`,
     )
   }
-  const [spanMs, batch] = [DAY_MS / 4, { upTo: 0 } as const]
+  const batch = { upTo: 0 } as const
   const firstMs = Math.floor(startMs / DAY_MS) * DAY_MS
   for (let fromMs = firstMs; fromMs < startMs + DAYS * DAY_MS; fromMs += spanMs) {
     const cells = await cellsOfEntries(engine, { fromMs, toMs: fromMs + spanMs, batch })
