@@ -437,11 +437,22 @@ class ArchivedLedger {
     throw new GatewayError('archive_unavailable', 'Entries are leaving the store: try again.')
   }
 
-  /** Whole months are complete in the store; parts of one are counted from entries. */
+  /**
+   * Whole months are complete in the store as long as it keeps the sums of days; older ones are read from the
+   * archive. Parts of one are counted from entries.
+   */
   async accountUse(query: AccountUseQuery): Promise<AccountUse[]> {
+    const progress = await this.progress()
+    if (progress === null) return this.hot.accountUse(query)
+    if (!isWholeMonths(query)) return this.useOfEntries(query)
+    const keptMs = Date.UTC(1970, monthOf(this.keptMs(DAY_MS) - DAY_MS))
+    if (query.fromMs >= keptMs) return this.hot.accountUse(query)
+    const old = await this.useOfEntries({ ...query, toMs: Math.min(query.toMs, keptMs) })
+    return query.toMs <= keptMs ? old : [...old, ...(await this.hot.accountUse({ ...query, fromMs: keptMs }))]
+  }
+
+  private async useOfEntries(query: AccountUseQuery): Promise<AccountUse[]> {
     const { fromMs, toMs, by = 'labels' } = query
-    const known = isWholeMonths(query) ? null : await this.progress()
-    if (known === null) return this.hot.accountUse(query)
     const progress = await this.withUnconfirmed()
     if (progress === null) return this.hot.accountUse(query)
     if (fromMs < progress.hotFromMs) requireComplete(progress, query)
@@ -449,9 +460,13 @@ class ArchivedLedger {
     const uses = new AccountUses(by)
     const endMs = Math.min(toMs, progress.hotFromMs)
     if (fromMs < endMs) {
-      const cold = await this.archive(progress, (engine) =>
-        new ArchivedSums(engine).accountUse(fromMs, endMs, by, progress),
-      )
+      const cold = await this.archive(progress, async (engine) => {
+        // There may be hundreds of months before the first one.
+        const oldestMs = (await new ArchivedEntries(engine).oldestMs()) ?? endMs
+        const firstMs = Math.min(oldestMs, progress.sumsFromMs > 0 ? progress.sumsFromMs : endMs)
+        const startMs = Math.max(fromMs, Date.UTC(1970, monthOf(firstMs)))
+        return new ArchivedSums(engine).accountUse(startMs, endMs, by, progress)
+      })
       for (const use of cold) uses.add(use)
     }
     for (const entry of progress.unconfirmed) {

@@ -252,6 +252,12 @@ for (const [engineAt, name] of ENGINES.entries()) {
         t.ok(wanted.length > 0, JSON.stringify(query))
         t.strictSame(found.map(textOf).sort(), wanted.map(textOf).sort(), `groups ${JSON.stringify(query)}`)
       }
+      for (const by of ['labels', 'keys', 'accounts'] as const) {
+        const months = { fromMs: Date.UTC(2026, 9), toMs: Date.UTC(2026, 11), by }
+        const [wanted, found] = [await alone.ledger.accountUse(months), await cold.ledger.accountUse(months)]
+        t.ok(wanted.length > 0, by)
+        t.strictSame(found.map(textOf).sort(), wanted.map(textOf).sort(), `months by ${by}`)
+      }
       await cold.close()
       const [first] = await exported(alone.ledger, 0)
       t.strictSame(await joint.ledger.entry(null, first?.requestId ?? ''), first)
