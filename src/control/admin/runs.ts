@@ -26,6 +26,9 @@ const OF_ACCOUNT: Parameters = {
 }
 const ENDING: Parameters = { ...OF_ACCOUNT, reason: { type: REASON, means: 'Why, for the audit trail.' } }
 
+/** A limit that is younger than the run. */
+const SINCE = TIME.nullable().meta({ description: 'It counts from this time on; null: all of the run' })
+
 const RUN = replyForm('Run', () => {
   const [amount, used, remaining] = [z.number(), z.number(), z.number()]
   return replyObject({
@@ -40,7 +43,7 @@ const RUN = replyForm('Run', () => {
     tools: z
       .array(replyObject({ name: z.string(), calls: wholeNumber() }))
       .meta({ description: 'The tools that the model called, the most frequent first' }),
-    limits: z.array(replyObject({ limit: z.string(), amount, used, remaining })),
+    limits: z.array(replyObject({ limit: z.string(), amount, used, remaining, counts_since: SINCE })),
     first_at: TIME.nullable(),
     last_at: TIME.nullable(),
     ended_at: TIME.nullable(),
