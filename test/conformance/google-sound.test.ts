@@ -82,6 +82,13 @@ void t.test("Google's clients at OpenAI's speech", async (t) => {
   t.match(gateway.emulator.ledger.at(-1), { body: { voice: 'marin' } })
   t.same((await rowsOf(gateway)).at(-1)?.losses, ['generationConfig.temperature'])
 
+  await client.models.generateContent({
+    model: 'tts-1',
+    contents: 'Hi.',
+    config: { speechConfig: { languageCode: 'en' } },
+  })
+  t.same((await rowsOf(gateway)).at(-1)?.losses, ['generationConfig.speechConfig.languageCode'])
+
   const HI = { model: 'tts-1', contents: 'Hi.' }
   const two = { multiSpeakerVoiceConfig: { speakerVoiceConfigs: [] } }
   t.match(await refusal(client, { ...HI, config: { speechConfig: two } }), /has one voice/)
@@ -104,7 +111,10 @@ void t.test('formats of sound that the client names', async (t) => {
       headers: { 'x-goog-api-key': gateway.secret, 'content-type': 'application/json' },
       body: JSON.stringify({
         contents: [{ parts: [{ text: 'Hi.' }] }],
-        generationConfig: { responseModalities: ['AUDIO'], responseFormat: [{ audio: { mimeType } }] },
+        generationConfig: {
+          responseModalities: ['AUDIO'],
+          responseFormat: [{ audio: { mimeType, sampleRate: 24_000 } }],
+        },
       }),
     })
     return reply.json()
@@ -114,6 +124,7 @@ void t.test('formats of sound that the client names', async (t) => {
       candidates: [{ content: { parts: [{ inlineData: { mimeType: type } }] } }],
     })
   }
+  t.same((await rowsOf(gateway)).at(-1)?.losses, ['generationConfig.responseFormat'])
   t.match(await made('audio/mulaw'), { error: { code: 400, message: /Use audio\/l16/ } })
 })
 

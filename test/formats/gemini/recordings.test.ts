@@ -26,6 +26,7 @@ interface Naive {
   kinds: Record<string, JsonObject[]>
   blocked: boolean
   searches: number
+  pictures: number
 }
 
 /** The chunks of a recording, in any of its stream formats. */
@@ -50,6 +51,7 @@ function readNaively(chunks: JsonObject[]): Naive {
     kinds: {},
     blocked: false,
     searches: 0,
+    pictures: 0,
   }
   for (const chunk of chunks) {
     if (isObject(chunk.promptFeedback)) naive.blocked = true
@@ -68,6 +70,10 @@ function readNaively(chunks: JsonObject[]): Naive {
     const parts = isObject(content) && Array.isArray(content.parts) ? content.parts : []
     for (const part of parts.filter(isObject)) {
       if (typeof part.text === 'string') naive[part.thought === true ? 'thoughts' : 'text'] += part.text
+      const { mimeType } = isObject(part.inlineData) ? part.inlineData : {}
+      if (typeof mimeType === 'string' && mimeType.startsWith('image/') && part.thought !== true) {
+        naive.pictures += 1
+      }
       const call = part.functionCall
       if (isObject(call)) naive.calls.push({ name: call.name, args: call.args ?? {} })
     }
@@ -103,9 +109,10 @@ const NAMES: ReadonlyMap<unknown, string> = new Map([
   ['VIDEO', 'Video'],
 ])
 
-function expectedUsage({ counts, kinds, searches }: Naive): Record<string, unknown> {
+function expectedUsage({ counts, kinds, searches, pictures }: Naive): Record<string, unknown> {
   const usage: Record<string, unknown> = {}
   if (searches > 0) usage['calls'] = { web_search: searches }
+  if (pictures > 0) usage['units'] = { image: pictures }
   const { promptTokenCount: prompt, candidatesTokenCount: candidates } = counts
   const { thoughtsTokenCount: thoughts, cachedContentTokenCount: cached } = counts
   if (prompt !== undefined) usage['input'] = prompt + (counts['toolUsePromptTokenCount'] ?? 0)
