@@ -13,8 +13,9 @@ import { command } from '../../../src/cli/batches.js'
 import { withStore, type OpenStore } from '../../../src/cli/with-store.js'
 import { batchesReply, batchReply } from '../../../src/control/dashboard/schema/schema.js'
 import { openStore } from '../../../src/store/open-store.js'
+import type { Store } from '../../../src/store/store.js'
 import { assertDeclared } from '../../control/admin/admin-stage.js'
-import { Browser } from '../../dashboard/fixtures/stage.js'
+import { aRow, Browser } from '../../dashboard/fixtures/stage.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { batchOf, ended, openBatchStage, textOf } from './batch-stage.js'
 import { PLACES_OF_DAY } from './places-of-day.js'
@@ -141,7 +142,7 @@ for (const place of PLACES_OF_DAY) {
     ])
     t.equal(Array.isArray(trail) ? trail.length : 0, 2, 'one entry for each')
     const third = await batchOf(other, textOf(LINES))
-    await onThePage(t, gateway.origin, { first: first.id, second: second.id, third: third.id })
+    await onThePage(t, { gateway, store }, { first: first.id, second: second.id, third: third.id })
     t.equal((await ended(other, third.id)).status, 'cancelled')
   })
 }
@@ -149,7 +150,7 @@ for (const place of PLACES_OF_DAY) {
 /** What the owner of the second and third batch sees and does in the dashboard. */
 async function onThePage(
   t: Test,
-  origin: string,
+  { gateway: { origin }, store }: { readonly gateway: TestGateway; readonly store: Store },
   { first, second, third }: Readonly<Record<'first' | 'second' | 'third', string>>,
 ): Promise<void> {
   const owner = new Browser(origin)
@@ -165,6 +166,12 @@ async function onThePage(
     t.equal(used?.costNanoUsd, own.costNanoUsd)
   }
   t.equal(batches.length, 2, 'of the own account alone')
+  const accountId = batches[0]?.accountId ?? ''
+  await store.ledger.append(aRow(accountId, { batch: third, atMs: Date.now(), costNanoUsd: 7_000_000_000 }))
+  const newer = batchReply.parse((await owner.get(`/batches/${third}`)).json).used
+  t.ok(newer.costNanoUsd >= 7_000_000_000, 'an entry counts at once in the drawer')
+  const [again] = batchesReply.parse((await owner.get('/batches?limit=1')).json).batches
+  t.same(again?.used, newer, 'and then in the list')
   const page = batchesReply.parse((await owner.get('/batches?limit=1')).json)
   const next = batchesReply.parse((await owner.get(`/batches?limit=1&after=${page.next ?? ''}`)).json)
   t.match([page.batches, next.batches], [[{ id: third }], [{ id: second }]])

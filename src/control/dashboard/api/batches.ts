@@ -1,11 +1,7 @@
 /** Batches of an account, or of all: their list, what one has cost, and its cancellation. */
 import type { Actor } from '../../../accounts/changes/decide.js'
-import { Lru } from '../../../base/lru.js'
-import { adminTurns } from '../../../base/turn-queue.js'
-import { HOUR_MS } from '../../../base/time-units.js'
 import { GatewayError } from '../../../errors.js'
 import { shownState, type BatchHead, type BatchRecords } from '../../../policy/batch-records.js'
-import type { EntryPage } from '../../../store/usage-queries.js'
 import {
   batchPage,
   batchRecords,
@@ -18,13 +14,10 @@ import {
 import { cursorOf, placeIn } from '../../cursor.js'
 import type { Services } from '../../services.js'
 import type { AccountSession } from '../../sign-in/sessions.js'
+import { batchUse, lastBatchUse } from '../batch-use.js'
 import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-
-/** The newest entries of a batch that are added up. */
-const MOST_ENTRIES = 10_000
-const READ_AT_ONCE = 1_000
 
 export function batchRoutes(services: Services): Route[] {
   return [
@@ -80,36 +73,23 @@ async function list(
   return { status: 200, json }
 }
 
-type Used = schema.Sent<typeof schema.batchReply>['used']
-
-/** What batches have used, and until when that holds: those that ended an hour ago do not change. */
-const known = new WeakMap<object, Lru<{ readonly used: Used; readonly untilMs: number }>>()
-const KNOWN_BATCHES = 2_000
+/** Lists show what batches had used at most this long ago, if there is time to read it. */
 const HOLDS_MS = 30_000
-/** The time for counting those of one page. */
-const COUNT_MS = 300
+/** The time for reading that of one page. */
+const READ_MS = 300
 
-/** The batches of a list with what they have used; null for those that there is no time to count. */
+/** The batches of a list with what they have used; null for those that there was no time to read. */
 async function withUse(
   services: Services,
   batches: readonly BatchHead[],
   nameOf: (batch: BatchHead) => string,
 ) {
-  const { ledger, now } = services
-  const kept = known.get(ledger) ?? new Lru<{ readonly used: Used; readonly untilMs: number }>(KNOWN_BATCHES)
-  known.set(ledger, kept)
-  const stopMs = performance.now() + COUNT_MS
+  const stopMs = performance.now() + READ_MS
   const views: schema.Sent<typeof schema.batchesReply>['batches'] = []
   for (const batch of batches) {
-    const end = endedAtMs(batch)
-    let found = kept.get(batch.id)
-    if ((found === undefined || found.untilMs < now()) && performance.now() < stopMs) {
-      const isFinal = end !== null && end + HOUR_MS < now()
-      const untilMs = isFinal ? Infinity : now() + HOLDS_MS
-      found = { used: await usedBy(services, batch), untilMs }
-      kept.set(batch.id, found)
-    }
-    views.push({ ...viewOf(batch, nameOf(batch)), used: found?.used ?? null })
+    const isLate = performance.now() >= stopMs
+    const last = isLate ? lastBatchUse(services, batch)?.used : await batchUse(services, batch, HOLDS_MS)
+    views.push({ ...viewOf(batch, nameOf(batch)), used: last ?? null })
   }
   return views
 }
@@ -142,35 +122,13 @@ async function replyOf(services: Services, session: AccountSession, batch: Batch
   const owner = await store.accountById(batch.accountId)
   const json: schema.Sent<typeof schema.batchReply> = {
     batch: viewOf(batch, await ownerName(store, batch)),
-    used: await usedBy(services, batch),
+    used: await batchUse(services, batch, 0),
     mayCancel:
       endedAtMs(batch) === null &&
       owner !== null &&
       (await permissionIn(store, { ...session, account: owner }, 'change limits')) === 'yes',
   }
   return { status: 200, json }
-}
-
-/** The sums of the entries of a batch, which are from its creation to an hour after its end. */
-async function usedBy({ ledger }: Services, batch: BatchHead): Promise<Used> {
-  const end = endedAtMs(batch)
-  const span = {
-    ...{ accountId: batch.accountId, batch: batch.id, fromMs: batch.createdAtMs, limit: READ_AT_ONCE },
-    ...(end === null ? {} : { toMs: end + HOUR_MS }),
-  }
-  const used = { requests: 0, costNanoUsd: 0n, unpriced: 0 }
-  let after: string | null = null
-  do {
-    const page: EntryPage = await ledger.entries({ ...span, after })
-    for (const { costNanoUsd, source } of page.entries) {
-      used.requests += 1
-      if (costNanoUsd !== null) used.costNanoUsd += BigInt(costNanoUsd)
-      else if (source !== 'none') used.unpriced += 1
-    }
-    after = page.next
-    await adminTurns.next()
-  } while (after !== null && used.requests < MOST_ENTRIES)
-  return { ...used, isPart: after !== null }
 }
 
 async function cancel(
