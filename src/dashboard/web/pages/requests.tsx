@@ -267,7 +267,7 @@ async function accountOptions(search: string): Promise<readonly Option[]> {
 
 interface Rule {
   /** Other values of the address are ignored. */
-  readonly form?: RegExp
+  readonly form?: Pick<RegExp, 'test'>
   /** Its name in the query of the server, if that is another one. */
   readonly asked?: string
   /** The values of a request of which the filter has to be one; absent: the server alone can tell. */
@@ -284,7 +284,7 @@ const RULES = {
     form: /^[a-z_]{2,40}$/,
     of: ({ outcome }) => [outcome, outcome === 'ok' ? 'ok' : 'failed'],
   },
-  cause: { form: new RegExp(`^(?:${CAUSES.join('|')})$`), of: ({ cause }) => [cause] },
+  cause: { form: { test: (text) => CAUSES.some((cause) => cause === text) }, of: ({ cause }) => [cause] },
   upstream: { of: ({ upstream }) => [upstream] },
   model: { of: ({ model }) => [model] },
   /** `true`: models with an announced end. */
