@@ -8,6 +8,7 @@ import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { digestOf, newAdminSecret, randomBase62 } from './key-secret.js'
+import { choiceType, listType } from './changes/field-types.js'
 import { isShownName } from './changes/fields.js'
 import { invalid } from './changes/refusal.js'
 import { unforeseen, type Sources } from './sources.js'
@@ -30,6 +31,9 @@ export const SCOPES = [
 ] as const
 /** One of `SCOPES`. */
 export type Scope = (typeof SCOPES)[number]
+
+/** Scopes of a token, in requests and options. */
+export const SCOPE_LIST = listType(choiceType(SCOPES), { least: 1, most: SCOPES.length })
 
 /** The default lifetime of a token and the longest one. */
 export const TOKEN_DAYS = { usual: 90, most: 366 } as const

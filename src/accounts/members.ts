@@ -1,15 +1,15 @@
 /** Creates users, and makes them members of accounts; for the dashboard and the command line. */
-import type { NewLinkToken } from '../store/account-changes.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
+import type { AddedSignIn } from '../store/sign-in-tokens.js'
 import type { Store, UserEdit } from '../store/store.js'
 import type { Account, AccountRole, Member, User } from './account.js'
 import { checkedEmail } from './changes/change-accounts.js'
 import { conflictRefusal } from './changes/decide.js'
-import { invalid, noAccount } from './changes/refusal.js'
+import { invalid, noAccount, Refusal } from './changes/refusal.js'
+import { allSignIns, EndedSignIns } from './ended-sign-ins.js'
 import { randomBase62 } from './key-secret.js'
-import { endWhatCouldNotGive, type LinkStore } from './link-makers.js'
-import { LOGIN_KINDS } from './logins/login-records.js'
+import type { LinkStore } from './link-makers.js'
 import { hashPassword, newPassword } from './password.js'
 import type { Sources } from './sources.js'
 
@@ -23,6 +23,8 @@ interface NewUser extends Sources {
   readonly hash?: (password: string) => string | Promise<string>
   /** Entries for the audit trail; none by default. */
   readonly audit?: (user: User) => readonly AuditEntry[]
+  /** An invitation, written with the user. */
+  readonly link?: (user: User) => Promise<AddedSignIn | null>
 }
 
 /** Creates a user. Throws `malformed_request` with the field (also for an e-mail in use). */
@@ -30,46 +32,67 @@ export async function createUser(
   store: Pick<Store, 'users'>,
   newUser: NewUser,
 ): Promise<{ readonly user: User; readonly generatedPassword: string | null }> {
-  const { now = Date.now, random, hash = hashPassword, audit = () => [] } = newUser
+  const { now = Date.now, random, hash = hashPassword, audit = () => [], link } = newUser
   const email = checkedEmail(newUser.email)
   const generatedPassword = newUser.password === null ? newPassword(random) : null
   const password = typeof newUser.password === 'string' ? newUser.password : generatedPassword
-  const user: User = {
-    id: `usr_${randomBase62(16, random)}`,
-    email,
-    role: newUser.role ?? null,
-    passwordHash: password === null ? '' : await hash(password),
-    disabled: false,
-    createdAtMs: now(),
-    // Who sets a password by a link or at the provider is decided then.
-    ...(password === null ? { unproven: true } : {}),
-  }
-  const outcome = await store.users.create(user, audit(user))
+  const invited = invitedUser(email, { now, ...(random === undefined ? {} : { random }) })
+  const { unproven, ...proven } = { ...invited, role: newUser.role ?? null }
+  // Who sets a password by a link or at the provider is decided then.
+  const proof = password === null ? { unproven } : { passwordHash: await hash(password) }
+  const user: User = { ...proven, ...proof }
+  const outcome = await store.users.create(user, audit(user), await link?.(user))
   if (outcome === 'created') return { user, generatedPassword }
   throw invalid('email', 'A user with this e-mail address exists.', 'Use another address.')
+}
+
+/** A new user without a role and a password, which is not stored. */
+function invitedUser(email: string, { now = Date.now, random }: Sources): User & { readonly unproven: true } {
+  const id = `usr_${randomBase62(16, random)}`
+  const none = { role: null, passwordHash: '', disabled: false }
+  return { id, email, ...none, createdAtMs: now(), unproven: true }
+}
+
+/** The stored user with the address, or a new one, which a change has to write. */
+export async function userToBe(
+  store: Pick<Store, 'users'>,
+  { email: text, ...sources }: Pick<NewUser, 'email' | 'now'>,
+): Promise<{ readonly user: User; readonly isNew: boolean }> {
+  const email = checkedEmail(text)
+  const known = await store.users.byEmail(email)
+  return known === null ? { user: invitedUser(email, sources), isNew: true } : { user: known, isNew: false }
+}
+
+/**
+ * Makes a change with the user of the address (`userToBe`). If another process makes the user meanwhile, the
+ * change is made with that one.
+ */
+export async function withUser<Result>(
+  store: Pick<Store, 'users'>,
+  wanted: Pick<NewUser, 'email' | 'now'>,
+  change: (user: User, isNew: boolean) => Promise<Result>,
+): Promise<Result> {
+  const { user, isNew } = await userToBe(store, wanted)
+  try {
+    return await change(user, isNew)
+  } catch (error) {
+    const isTaken = isNew && error instanceof Refusal && error.field === 'email'
+    const made = isTaken ? await store.users.byEmail(user.email) : null
+    if (made === null) throw error
+    return change(made, false)
+  }
 }
 
 /** The user with the address; a new one, without a password, if there is none. */
 export async function ensureUser(
   store: Pick<Store, 'users'>,
-  { email: text, now, audit }: Pick<NewUser, 'email' | 'now' | 'audit'>,
+  { audit, ...wanted }: Pick<NewUser, 'email' | 'now' | 'audit'>,
 ): Promise<{ readonly user: User; readonly isNew: boolean }> {
-  const email = checkedEmail(text)
-  const known = await store.users.byEmail(email)
-  if (known !== null) return { user: known, isNew: false }
-  const sources = {
-    ...(now === undefined ? {} : { now }),
-    ...(audit === undefined ? {} : { audit }),
-  }
-  try {
-    const { user } = await createUser(store, { email, password: { none: true }, ...sources })
-    return { user, isNew: true }
-  } catch (error) {
-    // Another process made it meanwhile.
-    const made = await store.users.byEmail(email)
-    if (made === null) throw error
-    return { user: made, isNew: false }
-  }
+  return withUser(store, wanted, async (user, isNew) => {
+    const outcome = isNew ? await store.users.create(user, audit?.(user)) : 'created'
+    if (outcome === 'created') return { user, isNew }
+    throw conflictRefusal(outcome, user.email)
+  })
 }
 
 /**
@@ -86,6 +109,8 @@ interface UserChange {
   readonly nowMs: number
   /** Entries for the audit trail, if anything differs. */
   readonly audit: (before: User, after: User) => readonly AuditEntry[]
+  /** An invitation, written with the change. */
+  readonly link?: AddedSignIn | null
 }
 
 /**
@@ -95,17 +120,23 @@ interface UserChange {
 export async function changeUser(
   store: LinkStore,
   userId: string,
-  { edit, nowMs, audit }: UserChange,
+  { edit, nowMs, audit, link = null }: UserChange,
 ): Promise<User | null> {
-  const changed = await store.users.change(userId, edit, (before, after) => {
-    const isSame = before.role === after.role && before.disabled === after.disabled
-    return isSame ? [] : audit(before, after)
-  })
-  if (changed !== null && edit.role !== undefined && edit.role !== null) {
-    await endWhatCouldNotGive(store, { userId }, nowMs)
-  }
-  if (changed?.disabled === true) await endSignIns(store, userId)
-  return changed
+  const gains = edit.role !== undefined && edit.role !== null
+  const signIns = new EndedSignIns(store, null, nowMs)
+  if (gains) await signIns.read(userId)
+  return store.users.change(
+    userId,
+    edit,
+    (before, after) => {
+      const isSame = before.role === after.role && before.disabled === after.disabled
+      return isSame ? [] : audit(before, after)
+    },
+    (_, after) => ({
+      ends: [...(gains ? signIns.withGain(userId) : []), ...(after.disabled ? [allSignIns(userId)] : [])],
+      link,
+    }),
+  )
 }
 
 /** A user to free of its identity. */
@@ -135,24 +166,19 @@ export async function unbindUser(
     refusals.push(refusal)
     return null
   }
-  const user = await store.users.change(userId, free, (before, after) =>
-    audit(before, after).map((entry) => ({
-      ...entry,
-      detail: `${before.email}: ${before.issuer ?? ''} ${before.subject ?? ''}`,
-    })),
+  const user = await store.users.change(
+    userId,
+    free,
+    (before, after) =>
+      audit(before, after).map((entry) => ({
+        ...entry,
+        detail: `${before.email}: ${before.issuer ?? ''} ${before.subject ?? ''}`,
+      })),
+    () => ({ ends: [allSignIns(userId)] }),
   )
   const [refusal] = refusals
   if (user === null && refusal !== undefined) throw refusal
-  await endSignIns(store, userId)
   return user
-}
-
-/** Ends the sessions, device tokens, links and programs of a user. */
-export async function endSignIns(
-  { signInTokens }: Pick<Store, 'signInTokens'>,
-  userId: string,
-): Promise<void> {
-  await signInTokens.end(['session', 'device', 'reset', ...LOGIN_KINDS], userId, null)
 }
 
 /** An identity of an identity provider, with the address that the provider has verified. */
@@ -189,7 +215,9 @@ interface NewMember {
   /** Entries for the audit trail; `before` is null for a new member. */
   readonly audit: (before: Member | null, after: Member) => readonly AuditEntry[]
   /** An invitation, written with the role. */
-  readonly link?: NewLinkToken | null
+  readonly link?: AddedSignIn | null
+  /** Entries about the user, who is new and written with the role; absent: the user exists. */
+  readonly made?: readonly AuditEntry[]
 }
 
 /**
@@ -198,9 +226,11 @@ interface NewMember {
  */
 export async function setMember(
   store: LinkStore & Pick<Store, 'transact'>,
-  { account, user, role, nowMs, audit, link = null }: NewMember,
+  { account, user, role, nowMs, audit, link = null, made }: NewMember,
 ): Promise<Member> {
   const { email } = user
+  const signIns = new EndedSignIns(store, account, nowMs)
+  if (made === undefined) await signIns.read(user.id)
   const result = await store.transact<Member | null>({
     accountId: account.id,
     reads: { members: [email] },
@@ -209,10 +239,17 @@ export async function setMember(
       if (stored === null) return { refuse: null }
       const before = members.get(email) ?? null
       if (before?.role === role) return { refuse: before }
-      const made = { accountId: account.id, userId: user.id, email, createdAtMs: nowMs }
-      const after = before === null ? { ...made, role } : { ...before, role, updatedAtMs: nowMs }
-      const invitation = link === null ? {} : { link }
-      return { write: { members: [after], audit: audit(before, after), ...invitation } }
+      const started = { accountId: account.id, userId: user.id, email, createdAtMs: nowMs }
+      const after = before === null ? { ...started, role } : { ...before, role, updatedAtMs: nowMs }
+      return {
+        write: {
+          ...(made === undefined ? {} : { users: [user] }),
+          ...(link === null ? {} : { link }),
+          members: [after],
+          ends: signIns.withRoles([{ before, after }]),
+          audit: [...(made ?? []), ...audit(before, after)],
+        },
+      }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account.name)
@@ -222,10 +259,6 @@ export async function setMember(
   }
   const [member] = result.kind === 'refused' ? [result.reason] : (result.writes.members ?? [])
   if (!member) throw noAccount()
-  if (result.kind === 'written') {
-    const before = result.before.members.get(email) ?? null
-    await endWhatCouldNotGive(store, { account, before, after: member }, nowMs)
-  }
   return member
 }
 
@@ -268,7 +301,7 @@ export async function setAccepted(
  * other role. False if it is not a member.
  */
 export async function removeMember(
-  store: Pick<Store, 'transact' | 'users' | 'memberOf'>,
+  store: LinkStore & Pick<Store, 'transact'>,
   {
     account,
     email,
@@ -280,7 +313,8 @@ export async function removeMember(
   },
 ): Promise<boolean> {
   const found = await store.memberOf(account.id, email)
-  const signedOut = found === null ? [] : await withoutOtherRole(store, found)
+  const signIns = new EndedSignIns(store, account, nowMs)
+  if (found !== null) await signIns.read(found.userId)
   const result = await store.transact({
     accountId: account.id,
     reads: { members: [email] },
@@ -288,21 +322,10 @@ export async function removeMember(
     decide: ({ members }) => {
       const before = members.get(email)
       if (before === undefined) return { refuse: 'absent' }
-      return { write: { removedMembers: [email], signedOut, audit: audit(before) } }
+      const ends = signIns.withRoles([{ before, after: null }])
+      return { write: { removedMembers: [email], ends, audit: audit(before) } }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, account.name)
   return result.kind === 'written'
-}
-
-/** The id of the user, if this is the only role: what signs the user out with the end of the role. */
-export async function withoutOtherRole(
-  { users }: Pick<Store, 'users'>,
-  { accountId, userId }: Member,
-): Promise<string[]> {
-  const user = await users.byId(userId)
-  const hasRole = user !== null && (user.role !== null || user.groupRole !== undefined)
-  if (hasRole) return []
-  const others = (await users.memberships(userId)).filter((each) => each.accountId !== accountId)
-  return others.length > 0 ? [] : [userId]
 }

@@ -5,16 +5,18 @@ import {
   createAdminToken,
   noToken,
   revokeAdminToken,
+  SCOPE_LIST,
   SCOPES,
   tokenFields,
   tokenState,
 } from '../accounts/admin-tokens.js'
+import { checkedValue } from '../accounts/changes/field-types.js'
 import type { JsonObject } from '../base/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { commandEntry } from './accounts.js'
-import { configOption, declare, UsageError } from './command.js'
+import { configOption, declare } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { comingTimeOf } from './time-range.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
@@ -97,9 +99,7 @@ async function create(session: StoreSession, values: NewTokenOptions): Promise<n
 function scopesOf(text: string, { hasAccount }: { readonly hasAccount: boolean }): string[] {
   if (text === 'all') return SCOPES.filter((scope) => !hasAccount || !scope.startsWith('config:'))
   const scopes = text.split(',').map((scope) => scope.trim())
-  const unknown = scopes.find((scope) => !SCOPES.some((known) => known === scope))
-  if (unknown === undefined) return scopes
-  throw new UsageError(`--scopes must be all, or a list of ${SCOPES.join(', ')}, not "${unknown}"`)
+  return checkedValue(SCOPE_LIST, scopes, 'scopes')
 }
 
 function tokenEntry(

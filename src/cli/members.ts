@@ -2,19 +2,20 @@
  * `sluice members`: gives users roles in accounts, takes them away and lists them, beside a running gateway.
  */
 import {
-  ACCOUNT_ROLES,
   comparableEmail,
   roleOf,
   type Account,
   type AccountRole,
   type Member,
+  type User,
 } from '../accounts/account.js'
 import { memberState } from '../accounts/address-proof.js'
 import { memberChange, userChange } from '../accounts/changes/audit-text.js'
-import { ensureUser, removeMember, setMember } from '../accounts/members.js'
+import { checkedRole } from '../accounts/changes/fields.js'
+import { withUser, removeMember, setMember } from '../accounts/members.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import { commandEntry } from './accounts.js'
-import { configOption, declare, UsageError } from './command.js'
+import { configOption, declare } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
 
@@ -41,10 +42,11 @@ who has signed in, and whose address is not proven, is pending: 'sluice users se
     .command('set')
     .requiredOption('--account <ACCOUNT>', ACCOUNT)
     .requiredOption('--email <EMAIL>', EMAIL)
-    .requiredOption('--role <ROLE>', 'owner, member or viewer', checkedRole)
+    .requiredOption('--role <ROLE>', 'owner, member or viewer')
     .addOption(configOption())
     .action(async ({ config, account, email, role }) => {
-      const work = inAccount(account, (session, found) => set(session, found, { email, role }))
+      const wanted = { email, role: checkedRole(role) }
+      const work = inAccount(account, (session, found) => set(session, found, wanted))
       process.exitCode = await open(config, work)
     })
   members
@@ -78,24 +80,25 @@ async function set(
 ): Promise<number> {
   const email = comparableEmail(text)
   const nowMs = Date.now()
-  const { user } = await ensureUser(store, {
-    email,
-    audit: (made) => [
-      commandEntry({
-        ...{ accountId: made.id, action: 'user.create', target: made.id },
-        ...{ detail: made.email, ...userChange(null, made) },
-      }),
-    ],
-  })
   const audit = (before: Member | null, after: Member) => [
     memberEntry(before === null ? 'member.create' : 'member.change', before, after),
   ]
-  const given = { account, user, role, nowMs, audit }
-  const member = await setMember(store, given)
+  const given = { account, role, nowMs, audit }
+  const { user, member } = await withUser(store, { email }, async (user, isNew) => {
+    const made = isNew ? { made: [userCreation(user)] } : {}
+    return { user, member: await setMember(store, { ...given, user, ...made }) }
+  })
   const isPending = memberState(member, user) === 'pending'
   const note = isPending ? ', pending until the address is proven' : ''
   terminal.out(`${member.email}: ${roleOf(member) ?? ''} of ${account.name}${note}`)
   return 0
+}
+
+function userCreation(user: User): AuditEntry {
+  return commandEntry({
+    ...{ accountId: user.id, action: 'user.create', target: user.id },
+    ...{ detail: user.email, ...userChange(null, user) },
+  })
 }
 
 async function remove({ store, terminal }: StoreSession, account: Account, text: string): Promise<number> {
@@ -137,12 +140,6 @@ async function list({ store, terminal }: StoreSession, account: Account, isJson:
 
 function timeOf(ms: number): string {
   return new Date(ms).toISOString()
-}
-
-function checkedRole(text: string): AccountRole {
-  const role = ACCOUNT_ROLES.find((each) => each === text)
-  if (role !== undefined) return role
-  throw new UsageError(`--role must be owner, member or viewer, not "${text}"`)
 }
 
 function memberEntry(action: string, before: Member | null, after: Member | null): AuditEntry {

@@ -25,7 +25,7 @@ export function optionOf(field: string): string {
  * names and to what the store decides.
  */
 export function isOptionValue(field: string): boolean {
-  return /^(?:limits\.|labels\.|models|allow_tools|expires_at|plan$|role$|scopes|usd$|budget$|until$)/.test(
+  return /^(?:limits\.|labels\.|models|allow_tools|expires_at|plan$|role$|scopes|usd$|budget$|until$|reason$)/.test(
     field,
   )
 }

@@ -1,7 +1,7 @@
 /** The options of `sluice accounts raise` and `sluice keys raise`. */
 import type { Command, OptionValues } from '@commander-js/extra-typings'
 import { BUDGETS } from '../accounts/changes/raise-limit.js'
-import { comingTimeOf } from './time-range.js'
+import { comingTimeOf, timeIn } from './time-range.js'
 
 /** The values of the options. */
 export interface RaiseOptions {
@@ -28,7 +28,9 @@ export function withRaise<Arguments extends unknown[], Options extends OptionVal
 /** What is wanted, for `accounts/changes`, which checks it. Throws `UsageError`. */
 export function raiseOf({ budget, usd, until, reason }: RaiseOptions, nowMs: number) {
   const amount = /^\d+(\.\d+)?$/.test(usd) ? Number(usd) : Number.NaN
-  return { budget, usd: amount, untilMs: comingTimeOf(until, nowMs, '--until'), reason }
+  const atMs = Date.parse(timeIn(until, nowMs))
+  const untilMs = Number.isNaN(atMs) ? comingTimeOf(until, nowMs, '--until') : atMs
+  return { budget, usd: amount, untilMs, reason }
 }
 
 /** `usd_per_month $500 until 2026-12-01T00:00:00.000Z` */

@@ -7,7 +7,8 @@ import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/changes/audit-text.js'
 import { endWhatAnotherMade } from '../accounts/former-holder.js'
-import { changeUser, createUser, endSignIns, unbindUser } from '../accounts/members.js'
+import { allSignIns } from '../accounts/ended-sign-ins.js'
+import { changeUser, createUser, unbindUser } from '../accounts/members.js'
 import { hashPassword, newPassword } from '../accounts/password.js'
 import type { JsonObject } from '../base/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -185,12 +186,15 @@ async function setPassword(
   }
   const password = isTyped ? await typedPassword(terminal) : newPassword()
   const passwordHash = hashPassword(password)
-  await store.users.change(known.id, { passwordHash, unproven: null }, (before, after) => [
-    userEntry(after, 'user.password', before),
-  ])
-  await endSignIns(store, known.id)
+  const audit = (before: User, after: User) => [userEntry(after, 'user.password', before)]
+  // A user who has signed in may have let another person make something, which ends first.
+  const hasSignedIn = known.unproven === true && known.signedInAtMs !== undefined
+  const edit = { passwordHash, ...(hasSignedIn ? {} : { unproven: null }) }
+  await store.users.change(known.id, edit, audit, () => ({ ends: [allSignIns(known.id)] }))
   const proof = { user: known, isSameHolder: false, nowMs: Date.now(), actor: commandActor() }
   const { keys, members } = await endWhatAnotherMade(store, proof)
+  // Last: a command that was interrupted is completed by the next one.
+  if (hasSignedIn) await store.users.change(known.id, { unproven: null })
   terminal.out(`${known.id} (${known.email}): new password`)
   if (keys + members > 0) {
     terminal.err(

@@ -7,7 +7,7 @@
 import { hasName, type Account, type ApiKey, type Member, type User } from '../accounts/account.js'
 import type { Steps } from '../base/steps.js'
 import type { AuditEntry } from './audit-trail.js'
-import type { SignInToken } from './sign-in-tokens.js'
+import type { ChangedSignIns } from './sign-in-tokens.js'
 
 /** What a change reads beside the account; nothing by default. */
 export interface AccountReads {
@@ -33,27 +33,16 @@ export interface AccountState {
   readonly liveKeys: number
 }
 
-/** A one-time link that is written with what it is for. */
-export interface NewLinkToken {
-  readonly token: SignInToken
-  /** Former links of the user that it replaces. */
-  readonly replaces: readonly SignInToken[]
-}
-
 /** What a change writes. Records have the account's id; whole records replace those that were read. */
-export interface AccountWrites {
+export interface AccountWrites extends ChangedSignIns {
   /** Creates the account if it does not exist. Its name cannot change. */
   readonly account?: Account
-  /** The user that is made with the account and has its id; one of `members`. */
-  readonly login?: User
-  /** Their users must exist (`Users.create`), or be made with the account. */
+  /** New users, each of them one of `members`; the id of one may be that of a new account. */
+  readonly users?: readonly User[]
+  /** Their users must exist, or be new. */
   readonly members?: readonly Member[]
   /** Addresses of the members to remove. */
   readonly removedMembers?: readonly string[]
-  /** Ids of users whose sessions end: those who have no role any more. */
-  readonly signedOut?: readonly string[]
-  /** The invitation of a new member. */
-  readonly link?: NewLinkToken
   /** Each takes its name, from an expired key too. */
   readonly newKeys?: readonly ApiKey[]
   /** Replaced records of keys that were read; `revokedAtMs` revokes one. They take names as new ones do. */
@@ -101,7 +90,7 @@ export const NO_ACCOUNT: AccountState = {
  * id or digest of a new key is in use. `name_taken`: another account, or another key of this account that has
  * not expired, has the name. `no_parent`, `parent_loop`, `too_deep`: the parent does not exist, is below the
  * account, or has too many levels (`MAX_LEVELS`). `no_user`: the user of a member does not exist.
- * `email_taken`: another user has the address of the user that is made with the account.
+ * `email_taken`: another user has the address of a new one.
  */
 export type AccountConflict =
   | 'bad_name'

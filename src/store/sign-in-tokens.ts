@@ -45,6 +45,29 @@ export function surplusTokens(tokens: readonly SignInToken[]): SignInToken[] {
   return [...tokens].sort((a, b) => a.expiresAtMs - b.expiresAtMs).slice(0, surplus)
 }
 
+/** Tokens that end in one step with another change; one that comes meanwhile ends, too. */
+export interface EndedTokens {
+  readonly kinds: readonly SignInTokenKind[]
+  /** Of the user. */
+  readonly accountId: string
+  /** Ids of those that stay; none by default. */
+  readonly except?: readonly string[]
+}
+
+/** A token that is written with another change. */
+export interface AddedSignIn {
+  readonly token: SignInToken
+  /** Former tokens of the user that it replaces. */
+  readonly replaces: readonly SignInToken[]
+}
+
+/** The sign-ins that change with another change: first some end, then one is added. */
+export interface ChangedSignIns {
+  readonly ends?: readonly EndedTokens[] | undefined
+  /** A link for an invitation, or a session. */
+  readonly link?: AddedSignIn | null | undefined
+}
+
 /** What of a token may change. */
 export type SignInTokenEdit = Partial<Pick<SignInToken, 'expiresAtMs' | 'text'>>
 

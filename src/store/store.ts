@@ -11,7 +11,7 @@ import type { Directory } from './account-and-key-lists.js'
 import type { Ledger } from './ledger.js'
 import type { ProviderObjects } from './provider-objects.js'
 import type { SealedRecords } from './sealed-records.js'
-import type { SignInTokens } from './sign-in-tokens.js'
+import type { AddedSignIn, ChangedSignIns, SignInTokens } from './sign-in-tokens.js'
 import type { DimensionValues } from './dimension-values.js'
 import type { ThrottleStore } from './throttle.js'
 
@@ -54,21 +54,22 @@ export interface UserEdit {
  * account.
  */
 export interface Users {
-  /** Durable before it resolves. */
-  create(user: User, auditEntries?: readonly AuditEntry[]): Promise<UserOutcome>
+  /** Durable before it resolves, with the invitation. */
+  create(user: User, auditEntries?: readonly AuditEntry[], link?: AddedSignIn | null): Promise<UserOutcome>
   byId(id: string): Promise<User | null>
   /** `email` is compared in lower case. */
   byEmail(email: string): Promise<User | null>
   list(query: UsersByEmail): Promise<Page<User>>
   /**
    * Resolves with the changed user, or null if it does not exist or `edit` returns null. A function makes the
-   * change from the stored user; it is pure, and an engine may call it several times. Durable before it
-   * resolves.
+   * change from the stored user; it is pure, and an engine may call it several times. `signIns`: those that
+   * change with it. Durable before it resolves.
    */
   change(
     id: string,
     edit: UserEdit | ((user: User) => UserEdit | null),
     auditEntries?: AuditEntriesOf<User>,
+    signIns?: (before: User, after: User) => ChangedSignIns,
   ): Promise<User | null>
   /**
    * Gives the user another address, with all memberships; null if the user does not exist. Durable before it

@@ -19,7 +19,7 @@ export async function putAccount(
   audit: readonly AuditEntry[] = [],
   login?: User,
 ): Promise<'created' | AccountConflict> {
-  const members = login === undefined ? {} : { login, members: [firstOwnerOf(account, login)] }
+  const members = login === undefined ? {} : { users: [login], members: [firstOwnerOf(account, login)] }
   const result = await store.transact<AccountConflict>({
     ...{ accountId: account.id, nowMs: account.createdAtMs },
     decide: (state) =>

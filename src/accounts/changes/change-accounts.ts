@@ -4,8 +4,9 @@
  */
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
-import type { AccountConflict, AccountWrites, NewLinkToken } from '../../store/account-changes.js'
+import type { AccountConflict, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
+import type { AddedSignIn, EndedTokens } from '../../store/sign-in-tokens.js'
 import type { Store } from '../../store/store.js'
 import {
   comparableEmail,
@@ -16,8 +17,8 @@ import {
   type PlanName,
   type User,
 } from '../account.js'
+import { EndedSignIns, sessionsOf } from '../ended-sign-ins.js'
 import { randomBase62 } from '../key-secret.js'
-import { endWhatCouldNotGive } from '../link-makers.js'
 import { accountNameOf, numberedNames, selfMadeName } from '../names.js'
 import { hashPassword, newPassword } from '../password.js'
 import type { Plans } from '../plans.js'
@@ -26,7 +27,7 @@ import { accountChange, parentName, type ParentNames } from './audit-text.js'
 import { accountBeyond, limitsAbove } from './bounds.js'
 import type { Changing } from './change-keys.js'
 import { changeEntry, conflictRefusal, decideAccount, entriesByAction, type Actor } from './decide.js'
-import { Faults, patchedObject, readValue, type Fields, readFields } from './field-types.js'
+import { checkedValue, patchedObject, type Fields, readFields } from './field-types.js'
 import {
   accountFields,
   accountNameFault,
@@ -67,7 +68,7 @@ export interface CreateAccountOptions extends Sources {
   /** Other entries for the audit trail, in place of that of an actor. */
   readonly audit?: (account: Account) => readonly AuditEntry[]
   /** The invitation of its owner, written with the account; null: the owner needs none. Called once. */
-  readonly link?: (owner: User, account: Account) => Promise<NewLinkToken | null>
+  readonly link?: (owner: User, account: Account) => Promise<AddedSignIn | null>
 }
 
 /** A new account; its owner's password is available only now. */
@@ -109,7 +110,7 @@ export async function createAccount(
       }
     : null
   const owner = login ?? known
-  let link: NewLinkToken | null | undefined
+  let link: AddedSignIn | null | undefined
   for (const name of namesToTry(newAccount, email)) {
     const account: Account = {
       ...{ id, name, plan, disabled: false, createdAtMs },
@@ -153,7 +154,7 @@ interface Creation {
   readonly login: User | null
   /** A user who exists. */
   readonly owner: User | null
-  readonly link: NewLinkToken | null
+  readonly link: AddedSignIn | null
 }
 
 async function create(
@@ -161,27 +162,23 @@ async function create(
   { account, login, owner, link }: Creation,
   audit: readonly AuditEntry[],
 ): Promise<AccountConflict | null> {
-  const user = login ?? owner
   const members: Member[] = []
   if (login !== null) members.push(firstOwnerOf(account, login))
   else if (owner !== null) members.push(ownerOf(account, owner))
   const { id: accountId, createdAtMs: nowMs } = account
+  const signIns = new EndedSignIns(store, account, nowMs)
+  if (owner !== null) await signIns.read(owner.id)
   const write: AccountWrites = {
-    ...{ account, members, audit },
-    ...(login === null ? {} : { login }),
-    ...(link === null ? {} : { link }),
+    ...{ account, members, audit, link },
+    ends: signIns.withRoles(members.map((after) => ({ before: null, after }))),
+    ...(login === null ? {} : { users: [login] }),
   }
   const result = await store.transact<AccountConflict>({
     ...{ accountId, nowMs },
     decide: (state) => (state.account === null ? { write } : { refuse: 'id_taken' }),
   })
   if (result.kind === 'conflict') return result.conflict
-  if (result.kind === 'refused') return result.reason
-  const [after] = members
-  if (user === owner && after !== undefined) {
-    await endWhatCouldNotGive(store, { account, before: null, after }, nowMs)
-  }
-  return null
+  return result.kind === 'refused' ? result.reason : null
 }
 
 /** The audit entry of a new account. */
@@ -274,7 +271,8 @@ async function changedOnce(
       const context = { nowMs, actor, accountId, account: name }
       const { kind, item } = decideAccount(account, values, parents, context)
       if (kind === 'unchanged') return { refuse: { unchanged: account } }
-      return { write: { account: item, audit: entriesByAction(account, item, parents, context) } }
+      const audit = entriesByAction(account, item, parents, context)
+      return { write: { account: item, ends: endsOf(account, item), audit } }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, name)
@@ -285,12 +283,14 @@ async function changedOnce(
   return result.reason.unchanged
 }
 
+/** The sign-ins that end with a change of an account: those of its user when it is disabled. */
+export function endsOf(before: Account | null, after: Account): EndedTokens[] {
+  return after.disabled && before?.disabled !== true ? [sessionsOf(after.id)] : []
+}
+
 /** The name of a plan of the configuration. Throws a `Refusal` that names the plans. */
 export function checkedPlan(name: string, plans: Plans): PlanName {
-  const faults = new Faults()
-  readValue(planType(plans), name, { path: 'plan', faults })
-  faults.refuse()
-  return name
+  return checkedValue(planType(plans), name, 'plan')
 }
 
 /** The normalised e-mail address. Throws a `Refusal`. */

@@ -7,6 +7,7 @@
 import * as z from 'zod'
 import { nearest } from '../../config/config-problem.js'
 import { isObject, membersOf, objectOf, type JsonObject, type JsonValue } from '../../base/json.js'
+import { GatewayError } from '../../errors.js'
 import { faulty, type FieldFault } from './refusal.js'
 
 /** Checks a value and returns its normal form. Its messages are made by `rule`. */
@@ -115,6 +116,19 @@ export function readValue<Value extends JsonValue>(
   const { data, error } = type.safeParse(value)
   if (error !== undefined) faults.take(type, error, path)
   return data
+}
+
+/** The same; throws a `Refusal` of the value. */
+export function checkedValue<Value extends JsonValue>(
+  type: FieldType<Value>,
+  value: unknown,
+  path: string,
+): Value {
+  const faults = new Faults()
+  const read = readValue(type, value, { path, faults })
+  faults.refuse()
+  if (read === undefined) throw new GatewayError('bug', `a wrong value of ${path} has no fault`)
+  return read
 }
 
 /** The current values of an object, of which read-only fields may be sent back; null for a new one. */

@@ -15,9 +15,11 @@ import {
   UNIT_MEMBERS,
 } from '../../base/limit-members.js'
 import {
+  ACCOUNT_ROLES,
   comparableEmail,
   roleOf,
   type Account,
+  type AccountRole,
   type ApiKey,
   type KeyLimits,
   type Member,
@@ -27,6 +29,7 @@ import { LABEL_NAME, LABEL_VALUE, MAX_LABELS } from '../labels.js'
 import { ACCOUNT_NAME, displayNameOf } from '../names.js'
 import { isPlanOf, planOfNewAccounts, type Plans } from '../plans.js'
 import {
+  checkedValue,
   choiceType,
   Faults,
   FLAG,
@@ -203,10 +206,17 @@ export function accountFields(
 /** The fields of the limits of an account, as an object of their own. */
 export const ACCOUNT_LIMIT_FIELDS: Fields = { ...ACCOUNT_NAMED, ...LIMIT_FIELDS, ...ETAG }
 
+const ACCOUNT_ROLE = choiceType(ACCOUNT_ROLES)
+
+/** A role in an account. Throws a `Refusal`. */
+export function checkedRole(text: string): AccountRole {
+  return checkedValue(ACCOUNT_ROLE, text, 'role')
+}
+
 export const MEMBER_FIELDS: Fields = {
   ...ACCOUNT_NAMED,
   email: { type: SHOWN_TEXT, means: 'The e-mail address, in lower case.', readOnly: true },
-  role: { type: choiceType(['owner', 'member', 'viewer']), means: 'The role in the account.' },
+  role: { type: ACCOUNT_ROLE, means: 'The role in the account.' },
   labels: { type: LABELS, means: 'Labels.', default: {} },
   state: {
     type: choiceType(['active', 'invited', 'pending']),

@@ -10,6 +10,7 @@ import type { Account, ApiKey, KeyLimits, KeyReference, LimitRaise } from '../ac
 import { limitsAbove, outlives } from './bounds.js'
 import type { Changing } from './change-keys.js'
 import { changeEntry, conflictRefusal } from './decide.js'
+import { choiceType, numberType, readFields, textType, type Fields } from './field-types.js'
 import { laterThan, timeOfMs } from './fields.js'
 import { invalid, noAccount, Refusal } from './refusal.js'
 
@@ -26,9 +27,8 @@ interface RaiseWish {
 
 /** The longest raise: what lasts longer is a change of the budget. */
 const MAX_RAISE_MS = 366 * 86_400_000
-const MAX_USD = 1_000_000
 /** Characters of a reason. */
-export const MAX_REASON = 200
+const MAX_REASON = 200
 
 /** Raises a budget of the account. Throws a `Refusal` or `store_unavailable`. */
 export async function raiseAccountLimit(
@@ -74,23 +74,17 @@ export async function raiseKeyLimit(
 /** The raise of a wish. Throws a `Refusal`. */
 function checkedRaise({ budget: name, usd, untilMs, reason }: RaiseWish, changing: Changing): LimitRaise {
   const { nowMs, actor, bounds = null } = changing
+  readFields(RAISE_TYPES, { budget: name, usd, reason: reason.trim() })
   const budget = BUDGETS.get(name)
-  if (budget === undefined) {
-    const fix = `Use ${[...BUDGETS.keys()].join(', ')}.`
-    throw invalid('budget', 'The value of "budget" is no budget.', fix)
-  }
-  if (!(usd > 0) || usd > MAX_USD)
-    throw invalid('usd', 'The value of "usd" is no amount.', 'Send 0.01 to 1000000.')
+  if (budget === undefined) throw new GatewayError('bug', 'a budget without a field was accepted')
   if (!(untilMs > nowMs) || untilMs > nowMs + MAX_RAISE_MS) {
     throw invalid('until', 'A raise ends in the future, within a year.', 'Send such a time.')
   }
   if (bounds?.of === 'token' && untilMs > bounds.endsAtMs) throw outlives('until', bounds.endsAtMs)
-  const why = reason.trim()
-  if (why === '') throw invalid('reason', 'A raise needs a reason.', 'Say what it is for.')
   const by = actor.actor
   return {
     ...{ budget, nanoUsd: Math.round(usd * 1e9), untilMs: Math.round(untilMs) },
-    ...{ reason: why.slice(0, MAX_REASON), by, atMs: nowMs },
+    ...{ reason: reason.trim(), by, atMs: nowMs },
   }
 }
 
@@ -100,6 +94,21 @@ export const BUDGETS: ReadonlyMap<string, LimitRaise['budget']> = new Map([
   ['usd_per_week', 'nanoUsdPerWeek'],
   ['usd_per_month', 'nanoUsdPerMonth'],
 ])
+
+const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASON && !/\p{Cc}/u.test(text), {
+  fix: `Send one line of 1 to ${MAX_REASON} characters.`,
+  schema: { minLength: 1, maxLength: MAX_REASON },
+})
+
+/** What a raise has besides its end. */
+export const RAISE_TYPES = {
+  budget: { type: choiceType([...BUDGETS.keys()]), means: 'The budget, which must exist.' },
+  usd: {
+    type: numberType(0.01, 1_000_000, { isWhole: false }),
+    means: 'The higher amount in dollars, within the budgets of the accounts above at the end.',
+  },
+  reason: { type: REASON, means: 'Why, for the audit trail.' },
+} satisfies Fields
 
 /** The record with the raise instead of an earlier one of the same budget. Throws a `Refusal`. */
 function raised<Item extends Account | ApiKey>(

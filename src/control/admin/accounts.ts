@@ -1,6 +1,7 @@
 /** Accounts and their limits in the admin API. */
 import { parentName } from '../../accounts/changes/audit-text.js'
 import { accountBeyond, limitsAbove } from '../../accounts/changes/bounds.js'
+import { endsOf } from '../../accounts/changes/change-accounts.js'
 import {
   type ChangeContext,
   changeEntry,
@@ -273,7 +274,7 @@ function decisionOf(
 ): AccountDecision<Reason> {
   const { kind, item, audit } = decideAccount(account, values, parents, context)
   if (kind === 'unchanged') return { refuse: { unchanged: item } }
-  return { write: { account: item, audit } }
+  return { write: { account: item, ends: endsOf(account, item), audit } }
 }
 
 function assertNew(name: string, isPatch: boolean): void {
@@ -362,7 +363,8 @@ async function disable(services: AdminServices, request: AdminRequest): Promise<
     const updatedAtMs = Math.max(nowMs, (before.updatedAtMs ?? 0) + 1)
     const change = { before: { disabled: false }, after: { disabled: true } }
     const entry = changeEntry(context, { action: 'account.disable', target, detail, ...change })
-    return { write: { account: { ...before, disabled: true, updatedAtMs }, audit: [entry] } }
+    const disabled = { ...before, disabled: true, updatedAtMs }
+    return { write: { account: disabled, ends: endsOf(before, disabled), audit: [entry] } }
   })
   return accountReply(services, account)
 }

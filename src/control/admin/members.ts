@@ -1,16 +1,21 @@
 /** Members of accounts in the admin API: people with a role. A new member gets a one-time link. */
-import { changeEntry, conflictRefusal, decideMember, memberRemoval } from '../../accounts/changes/decide.js'
+import {
+  changeEntry,
+  conflictRefusal,
+  decideMember,
+  memberRemoval,
+  type ChangeContext,
+} from '../../accounts/changes/decide.js'
 import { MEMBER_FIELDS, memberValues, surplusLabels, emailFault } from '../../accounts/changes/fields.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { comparableEmail, type Account, type Member, type User } from '../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../accounts/address-proof.js'
-import { randomBase62 } from '../../accounts/key-secret.js'
 import * as z from 'zod'
-import { endWhatCouldNotGive } from '../../accounts/link-makers.js'
-import { withoutOtherRole, writeAsIfMade } from '../../accounts/members.js'
+import { EndedSignIns } from '../../accounts/ended-sign-ins.js'
+import { withUser } from '../../accounts/members.js'
 import type { JsonObject } from '../../base/json.js'
-import type { AccountChangeResult } from '../../store/account-changes.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
+import type { AuditEntry } from '../../store/audit-trail.js'
 import { hostOf } from '../../http/message.js'
 import { providerOf } from '../sign-in/bound-users.js'
 import { draftLink, makeLink, type LinkOrder, type NewLink } from '../sign-in/links.js'
@@ -151,14 +156,39 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   // Checked before a user is made for nothing; the transaction checks it again.
   const early = unmet(conditions, found === null ? null : memberTag(found))
   if (early !== null) throw early
-  const known = await store.users.byEmail(email)
-  if (known !== null && !mayListUsers(token)) await writeAsIfMade(store, known.id)
-  const user = known ?? (await userOf(services, request, { email, account }))
-  const isInvited = found === null && (isUnproven(user) || !mayListUsers(token))
+  return withUser(store, { email, now }, (user, isNew) =>
+    putUser(services, request, { account, email, given, user, isNew, isInvited: found === null }),
+  )
+}
+
+/** What a member is to be. */
+interface Wanted {
+  readonly account: Account
+  readonly email: string
+  readonly given: JsonObject
+  readonly user: User
+  readonly isNew: boolean
+  /** Whether a link is made, unless the user needs none. */
+  readonly isInvited: boolean
+}
+
+async function putUser(
+  services: AdminServices,
+  request: AdminRequest,
+  { account, email, given, user, isNew, ...wanted }: Wanted,
+): Promise<AdminReply> {
+  const { store, now } = services
+  const { token, conditions } = request
+  const isPatch = request.req.method === 'PATCH'
+  const isInvited = wanted.isInvited && (isUnproven(user) || !mayListUsers(token))
   const draft = isInvited ? await draftLink(services, linkOrder(services, request, { user, account })) : null
   const invitation = draft?.write ? { link: draft.write } : {}
   const nowMs = now()
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
+  const made = isNew ? { users: [user] } : {}
+  const madeEntries = isNew ? [userCreation(user, context)] : []
+  const signIns = new EndedSignIns(store, account, nowMs)
+  if (!isNew) await signIns.read(user.id)
   const result = await store.transact<Refused | { readonly unchanged: Member }>({
     ...{ accountId: account.id, nowMs, reads: { members: [email] } },
     decide({ account: stored, members }) {
@@ -172,7 +202,9 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
       if (surplus !== null) return { refuse: surplus }
       const { kind, item, audit } = decideMember(former, values, { userId: user.id, email }, context)
       if (kind === 'unchanged') return { refuse: { unchanged: item } }
-      return { write: { members: [item], audit, ...(former === null ? invitation : {}) } }
+      const ends = signIns.withRoles([{ before: former, after: item }])
+      const writes = { ...made, members: [item], ends, audit: [...madeEntries, ...audit] }
+      return { write: { ...writes, ...(former === null ? invitation : {}) } }
     },
   })
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, email)
@@ -182,7 +214,6 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   const member = 'unchanged' in stored ? stored.unchanged : stored
   if (result.kind === 'refused') return replyOf(services, request, account, member)
   const before = result.before.members.get(email) ?? null
-  await endSignIns(store, result, nowMs)
   const reply = await replyOf(services, request, account, member)
   if (before !== null) return reply
   const shown = draft === null ? {} : { invitation: invitationOf(draft.written(account)) }
@@ -190,45 +221,11 @@ async function put(services: AdminServices, request: AdminRequest): Promise<Admi
   return { ...reply, status: 201, json: { ...reply.json, ...shown }, location }
 }
 
-/** The user with the address; a new one has no password and signs in with its invitation. */
-async function userOf(
-  { store, now }: AdminServices,
-  request: AdminRequest,
-  { email, account }: { readonly email: string; readonly account: Account },
-): Promise<User> {
-  const actor = actorOf(request)
-  return ensureUser(store, email, {
-    ...{ nowMs: now(), actor, accountId: account.id, account: account.name },
-  })
-}
-
-/** The user with the address, made if there is none. Its address is not proven. */
-export async function ensureUser(
-  { users }: Pick<AdminServices['store'], 'users'>,
-  email: string,
-  context: Parameters<typeof changeEntry>[0],
-): Promise<User> {
-  for (;;) {
-    const known = await users.byEmail(email)
-    if (known !== null) return known
-    const { nowMs } = context
-    const user: User = {
-      ...{ id: `usr_${randomBase62(16)}`, email, role: null, passwordHash: '' },
-      ...{ disabled: false, createdAtMs: nowMs, unproven: true },
-    }
-    const change = { before: null, after: { email } }
-    const entry = changeEntry(context, {
-      action: 'user.create',
-      target: user.id,
-      detail: email,
-      ...change,
-    })
-    const outcome = await users.create(user, [{ ...entry, accountId: user.id }])
-    if (outcome === 'created') return user
-    if (outcome === 'bad_name') {
-      throw invalid('email', 'The e-mail address cannot be stored.', 'Use another one.')
-    }
-  }
+/** The entry about a user who is made as a member. */
+export function userCreation(user: User, context: ChangeContext): AuditEntry {
+  const what = { action: 'user.create', target: user.id, detail: user.email }
+  const entry = changeEntry(context, { ...what, before: null, after: { email: user.email } })
+  return { ...entry, accountId: user.id }
 }
 
 async function remove(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
@@ -236,7 +233,7 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
   const { account, member: found } = await existing(services, request)
   const { email } = found
   const nowMs = now()
-  const signedOut = await withoutOtherRole(store, found)
+  const signIns = await new EndedSignIns(store, account, nowMs).read(found.userId)
   const context = { nowMs, actor: actorOf(request), accountId: account.id, account: account.name }
   const result = await store.transact<Refused>({
     ...{ accountId: account.id, nowMs, reads: { members: [email] } },
@@ -245,44 +242,13 @@ async function remove(services: AdminServices, request: AdminRequest): Promise<A
       if (member === undefined) return { refuse: notFound() }
       const failed = unmet(request.conditions, memberTag(member))
       if (failed !== null) return { refuse: failed }
-      return { write: { removedMembers: [email], signedOut, audit: [memberRemoval(member, context)] } }
+      const ends = signIns.withRoles([{ before: member, after: null }])
+      return { write: { removedMembers: [email], ends, audit: [memberRemoval(member, context)] } }
     },
   })
   if (result.kind === 'refused') throw result.reason
   if (result.kind === 'conflict') throw conflictRefusal(result.conflict, email)
   return 'none'
-}
-
-/**
- * To be called after a change of members: ends the sessions of those who have no role any more, and what
- * others may have opened in the name of those who got one.
- */
-export async function endSignIns(
-  store: AdminServices['store'],
-  { before, writes }: Pick<AccountChangeResult<never> & { kind: 'written' }, 'before' | 'writes'>,
-  nowMs: number,
-): Promise<void> {
-  for (const email of writes.removedMembers ?? []) {
-    const userId = before.members.get(email)?.userId
-    if (userId !== undefined) await signOutWithoutRole(store, userId)
-  }
-  const account = writes.account ?? before.account
-  if (account === null) return
-  for (const after of writes.members ?? []) {
-    const gain = { account, before: before.members.get(after.email) ?? null, after }
-    await endWhatCouldNotGive(store, gain, nowMs)
-  }
-}
-
-/** Ends the sessions of a user who has no role any more. */
-async function signOutWithoutRole(
-  { users, signInTokens }: Pick<AdminServices['store'], 'users' | 'signInTokens'>,
-  userId: string,
-): Promise<void> {
-  const user = await users.byId(userId)
-  const hasRole = user !== null && (user.role !== null || user.groupRole !== undefined)
-  if (hasRole || (await users.memberships(userId)).length > 0) return
-  await signInTokens.end('session', userId, null)
 }
 
 async function invite(services: AdminServices, request: AdminRequest): Promise<AdminReply> {

@@ -32,6 +32,8 @@ import {
   type Member,
   type KeyLimits,
 } from '../../accounts/account.js'
+import { endsOf } from '../../accounts/changes/change-accounts.js'
+import { EndedSignIns } from '../../accounts/ended-sign-ins.js'
 import { isFull, planFull } from '../../accounts/changes/change-keys.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { Steps } from '../../base/steps.js'
@@ -51,7 +53,7 @@ import {
   type Permission,
 } from './group-documents.js'
 import { Problem, problemOf, type Refused } from '../problem-details.js'
-import { endSignIns, ensureUser } from './members.js'
+import { newAccountOf, rolesOf, usersOf, withUsers } from './apply-users.js'
 
 /** A difference between the documents and the store. */
 export interface PlannedChange {
@@ -358,7 +360,7 @@ function* decideGroup(
   const members = yield* decideMembers(group, { all, context, managedBy, bounds, ...around })
   const keys = yield* decideKeys(group, { all, context, managedBy, bounds, ...around })
   const writes = {
-    ...(account === undefined ? {} : { account }),
+    ...(account === undefined ? {} : { account, ends: endsOf(former, account) }),
     ...members,
     ...keys,
     audit: all.audit,
@@ -578,20 +580,23 @@ async function applyGroup(
   const { store, now } = options
   let planned = plannedFor
   let isWriting = false
+  // The users whose sign-ins a change may end.
+  let concerned: readonly string[] = []
   try {
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       await findMeanwhileMade(store, group, parents)
       const basis = await basisOf(options, group, parents)
       const isRefused = objectsOf(group).some((object) => basis.permission(object) !== null)
       if (isRefused || !isSameAccount(basis.account, planned)) {
-        // What is refused now makes no users.
         const around = { parents, users: new Map(), fresh, basis }
         const [fault] = (await decidedGroup(options, group, around)).faults
         if (fault !== undefined) return failure(fault.message)
         planned = basis.account
       }
-      const users = await usersOf(options, group)
+      const { users, made: madeUsers } = await usersOf(options, group)
       const nowMs = now()
+      const place = basis.account ?? newAccountOf(group, parents, nowMs)
+      const signIns = await new EndedSignIns(store, place, nowMs).read(...concerned)
       const made: { decision: GroupDecision | null } = { decision: null }
       isWriting = true
       const result = await store.transact<Refused | 'unchanged' | 'again'>({
@@ -601,20 +606,26 @@ async function applyGroup(
           const around = { parents, users, fresh, state, nowMs, basis }
           const decision = yield* decideGroup(options, group, around)
           made.decision = decision
-          return writesOrRefusal(options, group, { decision, state })
+          const ready = writesOrRefusal(options, group, { decision, state })
+          if ('refuse' in ready) return ready
+          const known = rolesOf(ready.write, state).filter(({ after }) => !madeUsers.has(after?.userId ?? ''))
+          concerned = signIns.unread(known)
+          if (concerned.length > 0) return { refuse: 'again' }
+          const context = { nowMs, actor: options.actor, accountId: group.id, account: group.name }
+          const writes = withUsers(ready.write, madeUsers, context)
+          return { write: { ...writes, ends: [...(writes.ends ?? []), ...signIns.withRoles(known)] } }
         },
       })
       isWriting = false
-      if (result.kind === 'written' && made.decision !== null) {
-        await endSignIns(store, result, nowMs)
-        return made.decision
-      }
+      if (result.kind === 'written' && made.decision !== null) return made.decision
       if (result.kind === 'refused') {
         if (result.reason === 'again') continue
         if (result.reason === 'unchanged' && made.decision !== null) return made.decision
         return failure(result.reason instanceof Error ? result.reason.message : 'it cannot be decided')
       }
       if (result.kind !== 'conflict') return failure('it was not written')
+      // Another process has made the user of a member meanwhile.
+      if (result.conflict === 'email_taken') continue
       if (result.conflict !== 'name_taken' || !group.isNew) {
         return failure(conflictRefusal(result.conflict, group.name).message)
       }
@@ -657,16 +668,3 @@ function writesOrRefusal(
 /** Why a new key is refused. */
 export const NO_SECRET =
   'is new and needs secret_file, secret_sha256 or kubernetes_secret: otherwise its secret would be lost'
-
-/** The users of the wanted members, made if they do not exist. */
-async function usersOf(
-  { store, now, actor }: ApplyOptions,
-  { members, id, name }: Group,
-): Promise<Map<string, string>> {
-  const users = new Map<string, string>()
-  for (const { name: email } of members) {
-    const context = { nowMs: now(), actor, accountId: id, account: name }
-    users.set(email, (await ensureUser(store, email, context)).id)
-  }
-  return users
-}

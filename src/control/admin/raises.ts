@@ -1,15 +1,7 @@
 /** Raises of budgets in the admin API: an account's or key's budget is higher until a time. */
-import {
-  choiceType,
-  numberType,
-  textIn,
-  textType,
-  TIME,
-  type Fields,
-  readFields,
-} from '../../accounts/changes/field-types.js'
+import { readFields, textIn, TIME, type Fields } from '../../accounts/changes/field-types.js'
 import { SHOWN_TEXT, timeOfMs } from '../../accounts/changes/fields.js'
-import { BUDGETS, MAX_REASON, raiseAccountLimit, raiseKeyLimit } from '../../accounts/changes/raise-limit.js'
+import { RAISE_TYPES, raiseAccountLimit, raiseKeyLimit } from '../../accounts/changes/raise-limit.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
 import { LIMIT_MEMBERS } from '../../base/limit-members.js'
 import { unmet } from './conditional-requests.js'
@@ -21,11 +13,6 @@ import type { AdminServices } from './services.js'
 import { accountNamed, assertNotOwn } from './token-access.js'
 import { changingOf } from './token-bounds.js'
 
-const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASON && !/\p{Cc}/u.test(text), {
-  fix: `Send one line of 1 to ${MAX_REASON} characters.`,
-  schema: { minLength: 1, maxLength: MAX_REASON },
-})
-
 /** A raise, in requests and in replies. */
 const RAISE_FIELDS: Fields = {
   account: { type: SHOWN_TEXT, means: 'The name of the account.', readOnly: true },
@@ -35,13 +22,10 @@ const RAISE_FIELDS: Fields = {
     optional: true,
     readOnly: true,
   },
-  budget: { type: choiceType([...BUDGETS.keys()]), means: 'The budget, which must exist.' },
-  usd: {
-    type: numberType(0.01, 1_000_000, { isWhole: false }),
-    means: 'The higher amount in dollars, within the budgets of the accounts above at the end.',
-  },
+  budget: RAISE_TYPES.budget,
+  usd: RAISE_TYPES.usd,
   until: { type: TIME, means: 'When the former budget holds again, at most 366 days from now.' },
-  reason: { type: REASON, means: 'Why, for the audit trail.' },
+  reason: RAISE_TYPES.reason,
   by: { type: SHOWN_TEXT, means: 'Who raised it.', readOnly: true },
   created_at: { type: TIME, means: 'When it was raised.', readOnly: true },
 }

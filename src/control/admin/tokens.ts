@@ -10,6 +10,7 @@ import {
   createAdminToken,
   grants,
   revokeAdminToken,
+  SCOPE_LIST,
   SCOPES,
   tokenFields,
   tokenState,
@@ -22,7 +23,6 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
 import {
   choiceType,
-  listType,
   textIn,
   textType,
   TIME,
@@ -45,7 +45,7 @@ const TOKEN_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the token.', readOnly: true },
   name: { type: NAME, means: '`token:NAME` in the audit trail.' },
   scopes: {
-    type: listType(choiceType(SCOPES), { least: 1, most: SCOPES.length }),
+    type: SCOPE_LIST,
     means: 'What the token may do; `X:write` includes `X:read`, `keys:write` also reads keys.',
   },
   account: {

@@ -19,8 +19,7 @@ import { GatewayError } from '../../errors.js'
 import { isLoopback } from '../../http/private-addresses.js'
 import type { Mail } from '../../observe/mails.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
-import type { NewLinkToken } from '../../store/account-changes.js'
-import type { SignInToken } from '../../store/sign-in-tokens.js'
+import type { AddedSignIn, SignInToken } from '../../store/sign-in-tokens.js'
 import type { Store } from '../../store/store.js'
 import { assertMayHavePassword, providerOf } from './bound-users.js'
 import { newSignInSecret, signInTokenIdOf } from './sessions.js'
@@ -59,7 +58,7 @@ export interface NewLink {
 /** A link that is not written yet: a change writes it with what it is for. */
 export interface DraftLink {
   /** Null: it has no effect. */
-  readonly write: NewLinkToken | null
+  readonly write: AddedSignIn | null
   /** To be called when it is written: queues the mail, and returns what its maker sees. */
   readonly written: (account: Account | null) => NewLink
 }
@@ -96,7 +95,7 @@ export async function draftLink(
   if (smtp !== null) await countMail(parts, user.email)
   const secret = newSignInSecret()
   const setsPassword = await maySetPassword(parts, maker, user)
-  let write: NewLinkToken | null = null
+  let write: AddedSignIn | null = null
   if (setsPassword || smtp === null) {
     const text = writeLink({ maker, accountId: account?.id ?? '', isMailed: smtp !== null })
     const token = { id: signInTokenIdOf(secret), kind: 'reset', accountId: user.id } as const

@@ -10,6 +10,7 @@ import { isUnproven, withEffectiveRole } from '../../accounts/address-proof.js'
 import { LOGIN_KINDS, endLoginsByGroup } from '../../accounts/logins/login-records.js'
 import { GatewayError } from '../../errors.js'
 import { isObject } from '../../base/json.js'
+import type { SignInToken } from '../../store/sign-in-tokens.js'
 import type { Store } from '../../store/store.js'
 
 /**
@@ -92,20 +93,31 @@ export class Sessions {
 
   /** Opens a session with a new secret. Throws `forbidden` if the user may not use any account. */
   async open(user: User, proof: SessionProof = 'password'): Promise<OpenedSession> {
+    const { session, token } = await this.draft(user, proof)
+    await this.store.signInTokens.add(token)
+    return session
+  }
+
+  /** The same; the caller writes the token. */
+  async draft(
+    user: User,
+    proof: SessionProof = 'password',
+  ): Promise<{ readonly session: OpenedSession; readonly token: SignInToken }> {
     const rights = await this.rightsOf(user, proof)
     if (rights === null) throw accountDisabled()
     const secret = newSignInSecret()
     const nowMs = this.now()
     const endsAtMs = nowMs + SESSION_MS
     const id = signInTokenIdOf(secret)
-    await this.store.signInTokens.add({
+    const token: SignInToken = {
       id,
       kind: 'session',
       accountId: user.id,
       expiresAtMs: nowMs + IDLE_MS,
       text: JSON.stringify({ endsAtMs, proof }),
-    })
-    return { id, ...rights, csrf: csrfOf(secret), endsAtMs: this.endWith(rights, endsAtMs), secret }
+    }
+    const session = { id, ...rights, csrf: csrfOf(secret), endsAtMs: this.endWith(rights, endsAtMs), secret }
+    return { session, token }
   }
 
   /**

@@ -62,9 +62,9 @@ function assemble(
   const cache = new RedisSharedCache(engine)
   const auditTrail = new RedisAuditTrail(engine, capacity)
   const keys = new RedisKeys(engine)
-  const users = new RedisUsers(engine, auditTrail)
   const tree = new AccountTree(engine)
   const signInTokens = new RedisSignInTokens(engine, auditTrail)
+  const users = new RedisUsers({ engine, tree, signInTokens, trail: auditTrail })
   const transactions = new RedisTransactions({
     ...{ engine, users, tree, signInTokens },
     trail: auditTrail,
@@ -72,7 +72,7 @@ function assemble(
     keysOf: (accountId) => keys.all(accountId),
     noteRevocation: (digest, atMs) => keys.noteRevocation(digest, atMs),
   })
-  const accounts = new RedisAccounts({ engine, users, tree, transactions })
+  const accounts = new RedisAccounts({ engine, users, tree, signInTokens, transactions })
   const ledger = new RedisLedger(engine, options, {
     keyName: async (accountId, id) => (await keys.byId(accountId, id))?.name ?? null,
     accountName: async (id) => (await accounts.byId(id))?.name ?? null,

@@ -135,7 +135,9 @@ function sentenceOf(refusal: Reply, name?: string): string {
   const detail = textOf(refusal, 'detail')
   const own =
     typeof field === 'string' && name !== undefined ? detail.replaceAll(`"${field}"`, `"${name}"`) : detail
-  const { fix } = refusal.json
+  // The admin API has an advice of its own for the address in its path.
+  const fix =
+    refusal.json['fix'] === 'Use one in the path.' ? 'Use one such as team@example.com.' : refusal.json['fix']
   return typeof fix === 'string' ? `${own} ${fix}` : own
 }
 
@@ -296,4 +298,65 @@ onBothStores(t, 'a key of an account with all keys of its plan', async (t, setti
   writeFileSync(file, yamlText([{ kind: 'Key', metadata, spec: { secret_sha256: digest } }]))
   const { err: failed } = await sluiceHere(['apply', '--file', file, ...config])
   t.ok(failed.includes(sentence), failed)
+})
+
+/** Wrong roles of members, and addresses. */
+const MEMBERS_GIVEN = [
+  ...['admin', 'Owner', 'editor'].map((role) => ({ email: 'eve@example.com', role })),
+  ...['eve', '@example.com', 'eve@', 'a,b@example.com'].map((email) => ({
+    ...{ email, role: 'viewer' },
+  })),
+]
+
+const SOON = new Date(Date.now() + 3_600_000).toISOString()
+const RAISE = { budget: 'usd_per_month', usd: 900, until: SOON, reason: 'launch' }
+
+/** Wrong raises of the budget of an account, whose parent allows $1,000 a month. */
+const RAISES: readonly JsonObject[] = [
+  ...['usd_total', 'tokens_per_day', 'day'].map((budget) => ({ ...RAISE, budget })),
+  ...[0, 0.001, 1_000_001].map((usd) => ({ ...RAISE, usd })),
+  ...['usd_per_week', 'usd_per_day'].map((budget) => ({ ...RAISE, budget, usd: 1 })),
+  { ...RAISE, usd: 1_001 },
+  ...['x'.repeat(201), ' ', 'a\u0007b'].map((reason) => ({ ...RAISE, reason })),
+  ...[-1, 367].map((days) => ({ ...RAISE, until: new Date(Date.now() + days * 86_400_000).toISOString() })),
+]
+
+onBothStores(t, 'members, raises and scopes', async (t, settings) => {
+  const on = await scene(t, settings)
+  const config = ['--config', on.gateway.configFile]
+  await on.ask('PATCH', '/accounts/shop', { body: { limits: { usd_per_month: 500 } } })
+  const check = async (name: string, refusal: Reply, answers: { page: Reply['json']; words: string[] }) => {
+    t.ok(refusal.status >= 400, `${name}: admin API ${refusal.status}`)
+    const { field, message, kind } = answers.page
+    t.equal(kind, refusal.json['kind'], `${name}: dashboard`)
+    t.equal(message, sentenceOf(refusal, typeof field === 'string' ? field : undefined), name)
+    const { status, err } = await sluiceHere([...answers.words, ...config])
+    t.not(status, 0, `${name}: command line`)
+    t.ok(plain(err).includes(plain(sentenceOf(refusal))), `${name}: ${err}`)
+  }
+  for (const { email, role } of MEMBERS_GIVEN) {
+    const name = `${email.slice(0, 40)} ${role}`
+    const path = encodeURIComponent(email)
+    const refusal = await on.ask('PUT', `/accounts/shop/members/${path}`, { body: { role } })
+    const { error } = await on.page.ask('PUT', `/members/${path}?account=shop`, { body: { role } })
+    const words = ['members', 'set', '--account', 'shop', `--email=${email}`, `--role=${role}`]
+    await check(name, refusal, { page: error, words })
+    const metadata = { name: email, account: 'shop' }
+    const text = await applied(on, { kind: 'Member', metadata, spec: { role } })
+    t.ok(plain(text).includes(plain(textOf(refusal, 'detail'))), `${name}: apply: ${text}`)
+  }
+  for (const raise of RAISES) {
+    const name = JSON.stringify(raise).slice(0, 90)
+    const refusal = await on.ask('POST', '/accounts/shop/limits/raise', { body: raise })
+    const { until, ...others } = raise
+    const body = { ...others, untilMs: Date.parse(shown(until)) }
+    const { error } = await on.page.ask('POST', `/accounts/${on.shopId}/limits/raise`, { body })
+    const options = Object.entries(raise).map(([option, value]) => `--${option}=${shown(value)}`)
+    await check(name, refusal, { page: error, words: ['accounts', 'raise', '--account=shop', ...options] })
+  }
+  for (const scopes of ['keys', 'keys:write,all', 'usage:write']) {
+    const refusal = await on.ask('POST', '/tokens', { body: { name: 'x', scopes: scopes.split(',') } })
+    const { err } = await sluiceHere(['admin-tokens', 'create', '--name=x', `--scopes=${scopes}`, ...config])
+    t.ok(plain(err).includes(plain(sentenceOf(refusal))), `${scopes}: ${err} ${refusal.text}`)
+  }
 })

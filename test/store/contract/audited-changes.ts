@@ -93,7 +93,9 @@ export async function linksAndSessions(
   const change = { accountId: account.id, nowMs: NOW_MS }
   const made = await store.transact({
     ...change,
-    decide: () => ({ write: { account, signedOut: ['usr_a'], link, audit: [] } }),
+    decide: () => ({
+      write: { account, ends: [{ kinds: ['session'], accountId: 'usr_a' }], link, audit: [] },
+    }),
   })
   t.equal(made.kind, 'written')
   const idsOf = async (kind: 'session' | 'reset', userId: string) =>

@@ -132,7 +132,7 @@ async function change(
   services: Services,
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeAccountBody.parse>>,
 ): Promise<Reply> {
-  const { store, sessions } = services
+  const { store } = services
   const { displayName, labels, ...same } = request.body
   const { disabled } = same
   if (disabled === true && request.id === request.session.account.id) {
@@ -154,9 +154,9 @@ async function change(
       throw error instanceof Refusal ? error.named(inForm) : error
     },
   )
-  if (account.disabled) await sessions.endAll(account.id)
   // A disabled administrator of an earlier version.
-  else if (disabled === false) await store.users.change(account.id, { disabled })
+  const user = disabled === false ? await store.users.byId(account.id) : null
+  if (user?.disabled === true) await store.users.change(user.id, { disabled: false })
   return { status: 200, json: { account: await accountRow(services, account) } }
 }
 

@@ -2,7 +2,8 @@
 import { comparableEmail, roleOf, type Member, type User } from '../../../accounts/account.js'
 import { hasEntered, isUnproven, memberState, stateForInviter } from '../../../accounts/address-proof.js'
 import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
-import { ensureUser, removeMember, setMember, writeAsIfMade } from '../../../accounts/members.js'
+import { checkedRole } from '../../../accounts/changes/fields.js'
+import { withUser, removeMember, setMember } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
 import { notFound } from '../routing/access.js'
@@ -72,27 +73,31 @@ async function put(services: Services, request: SignedInRequest<unknown, schema.
   const { store, now } = services
   const { session, body, id } = request
   const { account } = session
-  const { user, isNew } = await ensureUser(store, {
-    email: id,
-    now,
-    audit: (made) => [
-      entryOf(services, request, {
-        ...{ accountId: made.id, action: 'user.create', target: made.id, detail: made.email },
-        ...userChange(null, made),
-      }),
-    ],
+  const role = checkedRole(body.role)
+  return withUser(store, { email: id, now }, async (user, isNew) => {
+    const isMember = (await store.memberOf(account.id, user.email)) !== null
+    const isInvited = !isMember && (isUnproven(user) || !mayListUsers(session))
+    const draft = isInvited ? await newDraft(services, request, { user, account }) : null
+    const member = await setMember(store, {
+      ...{ account, user, role, nowMs: now(), link: draft?.write ?? null },
+      ...(isNew ? { made: [userCreation(services, request, user)] } : {}),
+      audit: (before, after) => [memberEntry(services, request, before, after)],
+    })
+    const link = draft?.written(account) ?? null
+    const json: schema.MemberReply = { member: await view(services, request, member), link }
+    return { status: isMember ? 200 : 201, json }
   })
-  if (!isNew && !mayListUsers(session)) await writeAsIfMade(store, user.id)
-  const isMember = (await store.memberOf(account.id, user.email)) !== null
-  const isInvited = !isMember && (isUnproven(user) || !mayListUsers(session))
-  const draft = isInvited ? await newDraft(services, request, { user, account }) : null
-  const member = await setMember(store, {
-    ...{ account, user, role: body.role, nowMs: now(), link: draft?.write ?? null },
-    audit: (before, after) => [memberEntry(services, request, before, after)],
+}
+
+function userCreation(
+  services: Services,
+  request: SignedInRequest<unknown, unknown>,
+  user: User,
+): AuditEntry {
+  return entryOf(services, request, {
+    ...{ accountId: user.id, action: 'user.create', target: user.id, detail: user.email },
+    ...userChange(null, user),
   })
-  const link = draft?.written(account) ?? null
-  const json: schema.MemberReply = { member: await view(services, request, member), link }
-  return { status: isMember ? 200 : 201, json }
 }
 
 async function remove(services: Services, request: SignedInRequest<unknown, unknown>): Promise<Reply> {

@@ -6,6 +6,7 @@ import type { Account, User } from '../../../accounts/account.js'
 import { checkedEmail, createAccount } from '../../../accounts/changes/change-accounts.js'
 import { emailFault } from '../../../accounts/changes/fields.js'
 import { userChange } from '../../../accounts/changes/audit-text.js'
+import { allSignIns } from '../../../accounts/ended-sign-ins.js'
 import { followAddress } from '../../../accounts/follow-address.js'
 import { groupRolesOf, setGroupRoles, type GroupRoles } from '../../../accounts/group-roles.js'
 import { ensureUser, userOfIdentity } from '../../../accounts/members.js'
@@ -228,7 +229,7 @@ async function bind(
   request: ApiRequest<unknown, unknown>,
   { user, verified }: { readonly user: User; readonly verified: Verified },
 ): Promise<User> {
-  const { store, sessions } = services
+  const { store } = services
   const { issuer, subject } = verified
   const bound = await store.users.change(
     user.id,
@@ -239,13 +240,10 @@ async function bind(
     // A new user has an entry already.
     (before) =>
       before.signedInAtMs === undefined ? [] : [ownEntry(services, request, { user, action: 'user.bind' })],
+    // Others may have opened these: with a password, or with a link that they made themselves.
+    () => ({ ends: [allSignIns(user.id)] }),
   )
   if (bound === null) throw noAccount()
-  // Others may have opened these: with a password, or with a link that they made themselves.
-  await sessions.endAll(user.id)
-  for (const kind of ['device', 'reset'] as const) {
-    await store.signInTokens.end(kind, user.id, null)
-  }
   if (bound.unproven !== true) return bound
   await endFormer(services, request, { user, isSameHolder: request.session?.user.id === user.id })
   // Last: a sign-in that was interrupted is completed by the next one.

@@ -2,19 +2,29 @@
 import type { Account, Member, User } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
 import { checkedEmail, createAccount } from '../../../accounts/changes/change-accounts.js'
-import { endSignIns, setAccepted, writeAsIfMade } from '../../../accounts/members.js'
+import { allSignIns } from '../../../accounts/ended-sign-ins.js'
+import { setAccepted, writeAsIfMade } from '../../../accounts/members.js'
 import { assertPassword } from '../../../accounts/password.js'
 import { planOfAdministrators, planOfNewAccounts } from '../../../accounts/plans.js'
 import { GatewayError } from '../../../errors.js'
+import { headerOf } from '../../../http/message.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
+import type { AddedSignIn } from '../../../store/sign-in-tokens.js'
 import { assertMayHavePassword, providerOf } from '../../sign-in/bound-users.js'
 import { openRoute, signedRoute, type ApiRequest, type Reply, type Route } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
 import { endFormer, entryOf, ownEntry, type Services } from '../../services.js'
 import { makeLink, usableLink } from '../../sign-in/links.js'
-import { signInTokenIdOf } from '../../sign-in/sessions.js'
+import {
+  cookieOf,
+  cookieText,
+  DEVICE_COOKIE,
+  SESSION_COOKIE,
+  SESSION_MS,
+  signInTokenIdOf,
+} from '../../sign-in/sessions.js'
 import { hasAdmin, redeemSetUp } from '../../sign-in/set-up.js'
-import { assertCookiesWork, enter } from './sign-in.js'
+import { assertCookiesWork, enter, sessionView } from './sign-in.js'
 
 export function passwordRoutes(services: Services): Route[] {
   return [
@@ -52,7 +62,8 @@ async function changePassword(
   request: ApiRequest<unknown, { current?: string | undefined; next: string }>,
   user: User,
 ): Promise<Reply> {
-  const { attemptLimits, passwords } = services
+  const { attemptLimits, passwords, sessions } = services
+  assertCookiesWork(request.origin)
   assertMayHavePassword(services, user)
   assertPassword(request.body.next)
   if (user.passwordHash !== '') {
@@ -61,15 +72,20 @@ async function changePassword(
       throw wrongCurrent()
     }
   }
+  const known = await sessions.device(cookieOf(headerOf(request.req, 'cookie'), DEVICE_COOKIE), user.id)
+  const { session, token } = await sessions.draft(user)
   const changed = await setPassword(services, request, {
     user,
     password: request.body.next,
     action: 'account.password',
     // A link or another change may have replaced the password that was verified.
-    mayReplace: ({ passwordHash }) => passwordHash === user.passwordHash,
+    mayReplace: (stored) => stored.passwordHash === user.passwordHash && !stored.disabled,
+    kept: known === null ? [] : [known],
+    link: { token, replaces: [] },
   })
   if (changed === null) throw wrongCurrent()
-  return enter(services, request, { user: changed, auditAction: null, refusal: wrongCurrent })
+  const cookies = [cookieText(SESSION_COOKIE, session.secret, SESSION_MS / 1000)]
+  return { status: 200, json: await sessionView(services, session), cookies }
 }
 
 function wrongCurrent(): GatewayError {
@@ -85,6 +101,10 @@ interface PasswordChange {
   readonly mayReplace: (stored: User) => boolean
   /** Whether the address of the user who sets it is not proven; absent: as before. */
   readonly isUnproven?: boolean
+  /** Ids of the known devices and links that stay. */
+  readonly kept?: readonly string[]
+  /** The session of the user who sets it. */
+  readonly link?: AddedSignIn
 }
 
 /**
@@ -94,13 +114,13 @@ interface PasswordChange {
 async function setPassword(
   services: Services,
   request: Pick<ApiRequest<unknown, unknown>, 'address' | 'requestId'>,
-  { user, password, action, mayReplace, isUnproven }: PasswordChange,
+  { user, password, action, mayReplace, isUnproven, kept, link }: PasswordChange,
 ): Promise<User | null> {
   const { store, passwords, snapshot } = services
   const passwordHash = await passwords.hash(password)
   const { dashboard } = snapshot().config
   const proof = isUnproven === undefined ? {} : { unproven: isUnproven ? (true as const) : null }
-  const changed = await store.users.change(
+  return store.users.change(
     user.id,
     // The identity provider may have signed the user in for the first time meanwhile.
     (stored) => {
@@ -108,10 +128,8 @@ async function setPassword(
       return isAllowed ? { passwordHash, ...proof } : null
     },
     () => [ownEntry(services, request, { user, action })],
+    () => ({ ends: [allSignIns(user.id, kept)], link }),
   )
-  if (changed === null) return null
-  await endSignIns(store, user.id)
-  return changed
 }
 
 async function setUp(
@@ -157,10 +175,10 @@ async function reset(
     isSignInOf: (user) => hasSignIn(services, request, user),
   })
   if (link === null) throw badLink()
-  if ((await store.signInTokens.take('reset', link.id, now())) === null) throw badLink()
   const { user, provesAddress, setsPassword, accepted, suspended } = link
   const done = { status: 200, json: { email: user.email } }
   if (!setsPassword) {
+    if ((await store.signInTokens.take('reset', link.id, now())) === null) throw badLink()
     // After the same time.
     await passwords.hash(password)
     return done
@@ -169,19 +187,39 @@ async function reset(
   const isSameHolder = provesAddress && isUnproven(user) && (await hasSignIn(services, request, user))
   // Before the password is set: its owner may not get the roles of others.
   await setAccepted(store, suspended, { isAccepted: false, nowMs: now() })
+  // The link ends last: a use that was interrupted is completed by the next one.
+  const kept = [link.id]
+  const hasFormer = provesAddress && isUnproven(user) && user.signedInAtMs !== undefined
+  if (hasFormer && !(await signOut(services, user, kept))) throw badLink()
+  if (hasFormer) await endFormer(services, request, { user, isSameHolder })
   const changed = await setPassword(services, request, {
-    ...{ user, password, action: 'account.password-by-link', mayReplace: () => true },
-    isUnproven: !provesAddress,
+    ...{ user, password, action: 'account.password-by-link', isUnproven: !provesAddress, kept },
+    // Of concurrent uses of a link, one sets the password.
+    mayReplace: ({ passwordHash }) => passwordHash === (hasFormer ? '' : user.passwordHash),
   })
   if (changed === null) throw badLink()
-  if (provesAddress) await endFormer(services, request, { user, isSameHolder })
   await setAccepted(store, accepted, {
     ...{ isAccepted: true, nowMs: now() },
     audit: (member) => [acceptance(services, request, member)],
   })
+  await store.signInTokens.take('reset', link.id, now())
   // A session would tell that the address had no user.
   if (!provesAddress) return done
   return enter(services, request, { user: changed, auditAction: null, refusal: badLink })
+}
+
+/**
+ * Ends the password and the sign-ins of a user whose address another person may have used, except these;
+ * false if the password has changed meanwhile. After an interruption no person counts as the same holder.
+ */
+async function signOut({ store }: Services, user: User, kept: readonly string[]): Promise<boolean> {
+  const changed = await store.users.change(
+    user.id,
+    ({ passwordHash }) => (passwordHash === user.passwordHash ? { passwordHash: '' } : null),
+    () => [],
+    () => ({ ends: [allSignIns(user.id, kept)] }),
+  )
+  return changed !== null
 }
 
 /** Whether the request comes from a session of the user, or has its present password. */

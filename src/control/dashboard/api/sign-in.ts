@@ -156,7 +156,7 @@ export function assertCookiesWork(origin: string | null): void {
 }
 
 /** The session as the page sees it. */
-async function sessionView(services: Services, session: Session | null): Promise<schema.SessionReply> {
+export async function sessionView(services: Services, session: Session | null): Promise<schema.SessionReply> {
   const { dashboard } = services.snapshot().config
   const isAdmin = session !== null && roleOf(session.user) === 'admin'
   return {

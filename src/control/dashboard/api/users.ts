@@ -4,19 +4,22 @@ import {
   comparableEmail,
   roleOf,
   type Account,
+  type AccountRole,
   type GatewayRole,
   type User,
 } from '../../../accounts/account.js'
 import { gatewayRoleOf, isUnproven, takesEffect, userState } from '../../../accounts/address-proof.js'
 import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
-import { changeUser, ensureUser, setMember, unbindUser } from '../../../accounts/members.js'
+import { conflictRefusal } from '../../../accounts/changes/decide.js'
+import { changeUser, withUser, setMember, unbindUser } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
+import type { AddedSignIn } from '../../../store/sign-in-tokens.js'
 import { adminTurns } from '../../../base/turn-queue.js'
 import { notFound } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
-import { entryOf, newLink, type Services } from '../../services.js'
+import { entryOf, newDraft, newLink, type Services } from '../../services.js'
 import { assertMayHavePassword, providerOf } from '../../sign-in/bound-users.js'
 
 /** Users that a search reads at once. */
@@ -134,26 +137,40 @@ async function invite(
     throw new GatewayError('malformed_request', message, { param: 'role' })
   }
   const account = named === undefined ? null : await accountNamed(services, named)
-  const { user: found } = await ensureUser(store, {
-    ...{ email, now },
-    audit: (made) => [userEntry(services, request, 'user.create', null, made)],
+  return withUser(store, { email, now }, async (found, isNew) => {
+    const draft = isUnproven(found) ? await newDraft(services, request, { user: found, account }) : null
+    const invited = { user: found, isNew, link: draft?.write ?? null }
+    const user = role === undefined ? found : await withRole(services, request, { ...invited, role })
+    if (account !== null) await withAccount(services, request, { ...invited, account, role: accountRole })
+    const link = draft?.written(account) ?? null
+    const json: schema.InvitedUserReply = { user: await rowOf(services, user), link }
+    return { status: 201, json }
   })
-  const user = role === undefined ? found : await withRole(services, request, found, role)
-  if (account !== null) {
-    await setMember(store, {
-      ...{ account, user, role: accountRole, nowMs: now() },
-      audit: (before, after) => [
-        entryOf(services, request, {
-          ...{ accountId: account.id, action: before === null ? 'member.create' : 'member.change' },
-          ...{ target: user.email, detail: `${user.email}: ${accountRole}` },
-          ...memberChange(before, after),
-        }),
-      ],
-    })
-  }
-  const link = isUnproven(user) ? await newLink(services, request, { user, account }) : null
-  const json: schema.InvitedUserReply = { user: await rowOf(services, user), link }
-  return { status: 201, json }
+}
+
+/** A user who gets a role, perhaps with a link; a new one is made with both. */
+interface Invited {
+  readonly user: User
+  readonly isNew: boolean
+  readonly link: AddedSignIn | null
+}
+
+async function withAccount(
+  services: Services,
+  request: SignedInRequest<unknown, unknown>,
+  { user, isNew, link, account, role }: Invited & { readonly account: Account; readonly role: AccountRole },
+): Promise<void> {
+  await setMember(services.store, {
+    ...{ account, user, role, nowMs: services.now(), link },
+    ...(isNew ? { made: [userEntry(services, request, 'user.create', null, user)] } : {}),
+    audit: (before, after) => [
+      entryOf(services, request, {
+        ...{ accountId: account.id, action: before === null ? 'member.create' : 'member.change' },
+        ...{ target: user.email, detail: `${user.email}: ${role}` },
+        ...memberChange(before, after),
+      }),
+    ],
+  })
 }
 
 async function accountNamed({ store }: Services, nameOrId: string): Promise<Account> {
@@ -165,13 +182,18 @@ async function accountNamed({ store }: Services, nameOrId: string): Promise<Acco
 async function withRole(
   services: Services,
   request: SignedInRequest<unknown, unknown>,
-  user: User,
-  role: GatewayRole,
+  { user, isNew, link, role }: Invited & { readonly role: GatewayRole },
 ): Promise<User> {
-  const changed = await changeUser(services.store, user.id, {
-    ...{ edit: { role }, nowMs: services.now() },
-    audit: (before, after) => [userEntry(services, request, 'user.role', before, after)],
-  })
+  const { store, now } = services
+  const audit = (before: User, after: User) => [userEntry(services, request, 'user.role', before, after)]
+  if (isNew) {
+    const made = { ...user, role }
+    const entries = [userEntry(services, request, 'user.create', null, user), ...audit(user, made)]
+    const outcome = await store.users.create(made, entries, link)
+    if (outcome !== 'created') throw conflictRefusal(outcome, user.email)
+    return made
+  }
+  const changed = await changeUser(store, user.id, { edit: { role }, nowMs: now(), audit, link })
   if (changed === null) throw notFound()
   return changed
 }

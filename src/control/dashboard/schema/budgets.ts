@@ -86,10 +86,10 @@ export const budgetsReply = z.strictObject({
  * is higher until a time; then the former one holds again. 403 with `param` above that of an account above.
  */
 export const raiseBody = z.strictObject({
-  budget: z.enum(['usd_per_day', 'usd_per_week', 'usd_per_month']),
+  budget: z.string(),
   usd: z.number(),
   untilMs: timeMs,
-  reason: z.string().max(200),
+  reason: z.string(),
 })
 
 export type BudgetRow = z.output<typeof budgetRow>

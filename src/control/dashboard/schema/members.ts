@@ -24,7 +24,7 @@ export const member = z.strictObject({
 export const membersReply = z.strictObject({ members: z.array(member) })
 
 /** `PUT /members/{email}` → 200, or 201 for a new member. */
-export const memberBody = z.strictObject({ role: accountRole })
+export const memberBody = z.strictObject({ role: z.string() })
 /**
  * The member, and a one-time link for a new member. Null for a former one; for administrators also for a user
  * whose address is proven.

@@ -35,7 +35,7 @@ import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './key-names.js'
 import { claimPointers, releasePointers } from './key-pointers.js'
-import type { RedisSignInTokens } from './sign-in-tokens.js'
+import { leftEnds, type RedisSignInTokens } from './sign-in-tokens.js'
 import { parseMember, type RedisUsers } from './users.js'
 
 /** The parts of the store that a change writes. */
@@ -122,12 +122,12 @@ export class RedisTransactions {
       const writes: AccountWrites = {
         account,
         members: [login.member],
-        login: login.user,
+        users: [login.user],
         keys: keys.map((key) => renamed.get(key.id) ?? key),
         audit: [],
       }
       const args = await this.argsOf(id, String(gen), writes, nowMs)
-      const parameters = { keys: keysOfAccount(id), args }
+      const parameters = { keys: layout.keysOfAccount(id), args }
       const done = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (done === 1) return account
     }
@@ -147,10 +147,14 @@ export class RedisTransactions {
     accountId: string,
     { members = [], keys: names = [], keyIds = [] }: AccountReads,
   ): Promise<Read> {
-    const { tree } = this.options
+    const { tree, signInTokens } = this.options
     for (;;) {
       // The count is read first: the script compares it.
-      const [gen, text, live] = await this.hash(accountId, ['gen', 'account', 'live'])
+      const [gen, text, live, ends] = await this.hash(accountId, ['gen', 'account', 'live', 'ends'])
+      if (typeof ends === 'string') {
+        await signInTokens.finishEnds(layout.accountKey(accountId), ends)
+        continue
+      }
       const isThere = typeof text === 'string'
       if (!isThere) await this.options.engine.assertSameStore(WHAT)
       const account = isThere ? parseAccount(WHAT, accountId, text) : null
@@ -236,26 +240,38 @@ export class RedisTransactions {
     const conflict = await this.conflictOf(accountId, read.state, writes, nowMs)
     if (conflict !== null) return conflict
     const { engine, signInTokens } = this.options
-    const { account, newKeys = [], keys = [], purge, signedOut = [], link } = writes
+    const { account, users = [], newKeys = [], keys = [], purge, link = null } = writes
     const former = read.state.account
     if (purge === true) return this.purge(accountId, read, writes)
+    for (const user of users) {
+      const refusal = await this.options.users.prepare(WHAT, user, accountId)
+      if (refusal !== null) return refusal
+    }
     if (newKeys.length > 0 && !(await claimPointers(engine, WHAT, newKeys))) return 'id_taken'
-    // Before the change: what fails after it is not made again by the same command. A link of a person who is
-    // no member has no effect.
-    for (const userId of signedOut) await signInTokens.end('session', userId, null)
-    if (link !== undefined) await signInTokens.add(link.token, { replaces: link.replaces })
     const isMoved = former !== null && account !== undefined && account.parentId !== former.parentId
-    const outcome = isMoved
-      ? await this.oneAtATime(() => this.move(account, read, writes, nowMs))
-      : await this.writeRecords(accountId, read, writes, nowMs)
+    const isDone = (outcome: Outcome) => outcome === null
+    const outcome = await signInTokens.withLink(link, isDone, () =>
+      isMoved
+        ? this.oneAtATime(() => this.move(account, read, writes, nowMs))
+        : this.writeRecords(accountId, read, writes, nowMs),
+    )
     if (outcome === null) {
       for (const { digest, revokedAtMs } of keys) {
         if (revokedAtMs !== undefined) this.options.noteRevocation(digest, revokedAtMs)
       }
+      // If this fails, the next reader of the user, or of the account, does it.
+      await this.settle(accountId, writes).catch(() => undefined)
     }
     if (outcome !== null && newKeys.length > 0) await releasePointers(engine, WHAT, newKeys)
-    if (outcome !== null && link !== undefined) await signInTokens.take(link.token.kind, link.token.id, nowMs)
+    if (outcome !== null) for (const user of users) await this.options.users.withdraw(WHAT, user)
     return outcome
+  }
+
+  /** Does what a change that was made leaves to do in other slots. */
+  private async settle(accountId: string, { users = [], ...signIns }: AccountWrites): Promise<void> {
+    const left = leftEnds(signIns)
+    if (left !== null) await this.options.signInTokens.finishEnds(layout.accountKey(accountId), left)
+    for (const { id } of users) await this.options.users.settle(WHAT, id)
   }
 
   /** Writes what is in the account's slot; a new account then gets its name. */
@@ -269,13 +285,13 @@ export class RedisTransactions {
     const { account } = writes
     return trail.withAuditEntries(accountId, writes.audit, async (entryArgs): Promise<Outcome> => {
       const args = [...(await this.argsOf(accountId, read.gen, writes, nowMs)), ...entryArgs]
-      const parameters = { keys: keysOfAccount(accountId), args }
+      const parameters = { keys: layout.keysOfAccount(accountId), args }
       const isNew = read.state.account === null && account !== undefined
       const step = isNew ? 'prepareDurably' : 'runDurably'
       const done = await engine.changes[step](WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (done === 'account_full') return 'account_full'
       if (done !== 1) return 'changed'
-      return isNew ? this.finish(account, writes.login) : null
+      return isNew ? this.finish(account, writes.users ?? []) : null
     })
   }
 
@@ -331,22 +347,21 @@ export class RedisTransactions {
       delete account.parentId
       if (parent !== undefined) account.parentId = parent
       const args = await this.argsOf(id, gen, { account, audit: [] }, 0)
-      const parameters = { keys: keysOfAccount(id), args }
+      const parameters = { keys: layout.keysOfAccount(id), args }
       if ((await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)) === 1) return parent
     }
   }
 
-  /** Gives a new account its place in the lists, its user and its name, or deletes it. */
-  private async finish(account: Account, login: User | undefined): Promise<AccountConflict | null> {
+  /** Gives a new account its place in the lists and its name, or deletes it with its users. */
+  private async finish(account: Account, made: readonly User[]): Promise<AccountConflict | null> {
     const { engine, users, tree } = this.options
     const { id } = account
     const order = { keys: layout.ORDER_KEYS, args: [id] }
     await engine.changes.prepareDurably(WHAT, KEY_SCRIPTS.listAccount, order)
-    const isClaimed = login === undefined || (await users.claimEmail(WHAT, login, 'prepareDurably'))
-    const outcome = isClaimed ? await tree.place(WHAT, account, 'runDurably') : 'email_taken'
+    const outcome = await tree.place(WHAT, account, 'runDurably')
     if (outcome === null) return null
-    if (isClaimed && login !== undefined) await users.releaseEmail(WHAT, login)
-    await engine.admin.send(WHAT, 'del', keysOfAccount(id))
+    for (const user of made) await users.withdraw(WHAT, user)
+    await engine.admin.send(WHAT, 'del', layout.keysOfAccount(id))
     await engine.admin.send(WHAT, 'zrem', [layout.ORDER_KEYS[0], id])
     return outcome
   }
@@ -366,7 +381,7 @@ export class RedisTransactions {
     if (conflict !== null) return conflict
     const done = await trail.withAuditEntries(accountId, writes.audit, async (entryArgs) => {
       const args = [...(await this.argsOf(accountId, read.gen, writes, 0)), ...entryArgs]
-      const parameters = { keys: keysOfAccount(accountId), args }
+      const parameters = { keys: layout.keysOfAccount(accountId), args }
       const answer = await engine.changes.runDurably(WHAT, KEY_SCRIPTS.changeAccount, parameters)
       if (answer === 1) await tree.remove(WHAT, accountId)
       return answer
@@ -378,17 +393,25 @@ export class RedisTransactions {
   private async conflictOf(
     accountId: string,
     { account: former }: AccountState,
-    { account = former ?? undefined, members = [], newKeys = [], keys = [], login, purge }: AccountWrites,
+    {
+      account = former ?? undefined,
+      members = [],
+      newKeys = [],
+      keys = [],
+      users: made = [],
+      purge,
+    }: AccountWrites,
     nowMs: number,
   ): Promise<AccountConflict | null> {
     if (account === undefined || purge === true) return null
     if (!isName(account.name) || account.id !== accountId) return 'bad_name'
-    if (login !== undefined && !isName(login.email)) return 'bad_name'
+    if (made.some(({ id, email }) => !isAccountId(id) || !isName(email))) return 'bad_name'
     if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
     for (const { userId } of members) {
-      if (userId === login?.id) continue
       const { users, engine } = this.options
-      if ((await users.textOf(WHAT, userId)) === null) return 'no_user'
+      const isNew = made.some(({ id }) => id === userId)
+      // The time of the change does not tell whether the user is new.
+      if (!isNew && !(await users.rewrite(WHAT, userId))) return 'no_user'
       // The list may have accounts that the user is not a member of.
       const list = { keys: [layout.userAccountsKey(userId)], args: [accountId] }
       await engine.changes.prepareDurably(WHAT, 'sadd', list)
@@ -414,14 +437,27 @@ export class RedisTransactions {
 
 function* encodeWrites(
   id: string,
-  { account, members = [], removedMembers = [], newKeys = [], keys = [], login, purge }: AccountWrites,
+  {
+    account,
+    users = [],
+    members = [],
+    removedMembers = [],
+    ends,
+    link,
+    newKeys = [],
+    keys = [],
+    purge,
+  }: AccountWrites,
   nowMs: number,
 ): Steps<string> {
+  const login = users.find((user) => user.id === id)
+  const left = leftEnds({ ends, link })
   const own = JSON.stringify({
     id,
     purge: purge === true,
     ...(account === undefined ? {} : { account: accountText(account) }),
     ...(login === undefined ? {} : { user: writeUser(login) }),
+    ...(left === null ? {} : { ends: left }),
     removed: removedMembers,
   })
   const lists = {
@@ -447,21 +483,6 @@ function encodeKey(key: ApiKey, nowMs: number): string[] {
   const { id, digest, name, expiresAtMs = Infinity, revokedAtMs = '' } = key
   const naming = !hasName(key) ? '' : expiresAtMs > nowMs ? 'taken' : 'if_free'
   return [id, digest, writeKey(key), name, naming, String(revokedAtMs)]
-}
-
-/** The keys of the script. */
-function keysOfAccount(id: string): string[] {
-  const own = [
-    layout.accountKey,
-    layout.orderKey,
-    layout.formerOrderKey,
-    layout.membersKey,
-    layout.namesKey,
-    layout.userKey,
-    layout.userAccountsKey,
-    layout.pendingAuditKey,
-  ]
-  return own.map((name) => name(id))
 }
 
 /** Order and number of live keys are stored beside the record in Redis, not in it. */

@@ -9,7 +9,10 @@ import { listOf, stringsOf } from '../connection/parse-replies.js'
 import { accountKey, childrenKey, KEY_SCRIPTS, TREE_KEYS } from './key-names.js'
 
 const [NAMES, IDS, BY_NAME, PARENTS] = TREE_KEYS
-const CONFLICTS = ['name_taken', 'no_parent', 'parent_loop', 'too_deep', 'has_children'] as const
+const CONFLICTS = [
+  ...(['name_taken', 'no_parent', 'parent_loop', 'too_deep'] as const),
+  ...(['has_children', 'email_taken'] as const),
+]
 
 /** Whether a step is the last of its change, and what its error states then. */
 export type Step = 'prepareDurably' | 'runDurably'
@@ -39,7 +42,7 @@ export class AccountTree {
     return conflictIn(code)
   }
 
-  /** Refuses new children from now on; `has_children` if there are any. */
+  /** Refuses new children, and the name of a new account, from now on; `has_children` if there are any. */
   async close(what: string, id: string): Promise<AccountConflict | null> {
     return conflictIn((await this.run(what, ['close', id]))[0])
   }

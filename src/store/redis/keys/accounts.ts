@@ -7,9 +7,17 @@ import type { AccountsByName } from '../../account-changes.js'
 import { damaged, isDamaged, unavailable } from '../../store-errors.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import * as layout from './key-names.js'
-import { MISMATCH, EMPTY_PAGE, parseAccount, isCursor, stringsOf } from '../connection/parse-replies.js'
+import {
+  MISMATCH,
+  EMPTY_PAGE,
+  listOf,
+  parseAccount,
+  isCursor,
+  stringsOf,
+} from '../connection/parse-replies.js'
 import type { AccountTree } from './account-tree.js'
 import { type RedisTransactions } from './account-changes.js'
+import type { RedisSignInTokens } from './sign-in-tokens.js'
 import { parseMember, type RedisUsers } from './users.js'
 import type { Page, PageQuery } from '../../store.js'
 
@@ -21,6 +29,7 @@ interface AccountsOptions {
   readonly engine: RedisEngine
   readonly users: RedisUsers
   readonly tree: AccountTree
+  readonly signInTokens: RedisSignInTokens
   readonly transactions: RedisTransactions
 }
 
@@ -29,12 +38,14 @@ export class RedisAccounts {
   private readonly engine: RedisEngine
   private readonly users: RedisUsers
   private readonly tree: AccountTree
+  private readonly signInTokens: RedisSignInTokens
   private readonly transactions: RedisTransactions
 
-  constructor({ engine, users, tree, transactions }: AccountsOptions) {
+  constructor({ engine, users, tree, signInTokens, transactions }: AccountsOptions) {
     this.engine = engine
     this.users = users
     this.tree = tree
+    this.signInTokens = signInTokens
     this.transactions = transactions
   }
 
@@ -142,8 +153,9 @@ export class RedisAccounts {
   }
 
   private async textOf(what: string, id: string): Promise<string | null> {
-    const args = [layout.accountKey(id), 'account']
-    const text = await this.engine.admin.send(what, 'hget', args)
+    const key = layout.accountKey(id)
+    const [text, ends] = listOf(await this.engine.admin.send(what, 'hmget', [key, 'account', 'ends']))
+    if (typeof ends === 'string') await this.signInTokens.finishEnds(key, ends)
     if (typeof text === 'string') return text
     await this.engine.assertSameStore(what)
     return null

@@ -205,8 +205,9 @@ export class RedisAuditTrail implements AuditTrail {
     const { admin } = this.engine
     if ((await admin.send(what, 'hexists', [TREE_KEYS[0], id])) === 1) return true
     if ((await admin.send(what, 'hexists', [accountKey(id), 'purged'])) === 1) return true
-    const text = await admin.send(what, 'hget', [userKey(id), 'user'])
-    if (typeof text !== 'string') return false
+    const [text, account] = listOf(await admin.send(what, 'hmget', [userKey(id), 'user', 'with']))
+    // With `with`, it is the user of an account that has no name yet.
+    if (typeof text !== 'string' || typeof account === 'string') return false
     const { email } = parseRecord(what, 'a user', () => readUser(text))
     return (await admin.send(what, 'get', [emailKey(email)])) === id
   }

@@ -5,9 +5,10 @@
  * account's hash: `account` (its record), `live` (keys that are not revoked), `gen` (changes so far), for
  * each key `key:DIGEST` (its record), `id:KEY_ID` (its digest) and, once revoked, `revoked:DIGEST` (when),
  * `place` (the last position in the order of keys), `removed-before` (keys that ended before that time may
- * have been removed) and `purged` (the account and its keys were removed). The pointers `key:DIGEST` and
- * `key-id:ID` name the account; they exist as long as the key. A user is in the slot of its id, which is that
- * of its account if both were made together.
+ * have been removed), `purged` (the account and its keys were removed) and `ends` (sign-ins that its last
+ * change ends and that may not have ended yet). The pointers `key:DIGEST` and `key-id:ID` name the account;
+ * they exist as long as the key. A user is in the slot of its id, which is that of its account if both were
+ * made together.
  */
 import { loadScript } from '../connection/script.js'
 
@@ -59,7 +60,10 @@ export function childrenKey(id: string): string {
 /** The e-mail addresses of all users in order; those without a pointer to a user do not exist. */
 export const USER_EMAILS_KEY = `${PREFIX}{users}:emails`
 
-/** A user: its record is in the field `user`. */
+/**
+ * A user: `user` is its record, `with` the account with whose change it is made (it exists once it is a
+ * member of it), `ends` as in an account.
+ */
 export function userKey(id: string): string {
   return `${PREFIX}{${id}}:user`
 }
@@ -116,4 +120,13 @@ export function emailKey(email: string): string {
 
 export function notificationChannel(storeId: string): string {
   return `${PREFIX}news:${storeId}`
+}
+
+/** The keys of an account that `KEY_SCRIPTS.changeAccount` writes. */
+export function keysOfAccount(id: string): string[] {
+  const own = [
+    ...[accountKey, orderKey, formerOrderKey, membersKey],
+    ...[namesKey, userKey, userAccountsKey, pendingAuditKey],
+  ]
+  return own.map((name) => name(id))
 }

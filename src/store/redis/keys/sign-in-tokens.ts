@@ -7,6 +7,9 @@ import {
   SIGN_IN_TOKENS_PER_ACCOUNT,
   surplusTokens,
   type AddedToken,
+  type AddedSignIn,
+  type ChangedSignIns,
+  type EndedTokens,
   type SignInTokenEdit,
   type SignInToken,
   type SignInTokens,
@@ -27,6 +30,23 @@ const TEXTS = 'sluice:{passes}:texts'
 const ENDS = 'sluice:{passes}:ends'
 /** Account, kind and id. */
 const OWNERS = 'sluice:{passes}:owners'
+
+/** What a change in another slot ends. */
+interface LeftEnds {
+  readonly ends: readonly EndedTokens[]
+  /** Links that a new one replaces. */
+  readonly replaced: readonly SignInToken[]
+}
+
+/** The text for `RedisSignInTokens.finishEnds`; null if nothing ends. */
+export function leftEnds({ ends = [], link = null }: ChangedSignIns): string | null {
+  const replaced = link?.replaces ?? []
+  if (ends.length + replaced.length === 0) return null
+  // The new one is written before the change.
+  const own = link === null ? [] : [link.token.id]
+  const others = ends.map((each) => ({ ...each, except: [...(each.except ?? []), ...own] }))
+  return JSON.stringify({ ends: others, replaced } satisfies LeftEnds)
+}
 
 /** Selects a token of this kind that has not expired. */
 interface TokenQuery {
@@ -105,10 +125,62 @@ export class RedisSignInTokens implements SignInTokens {
     except: string | null,
     entriesOf: (ended: readonly SignInTokenKind[]) => readonly AuditEntry[] = () => [],
   ): Promise<number> {
+    return this.endTokens(
+      { kinds: [kinds].flat(), accountId, except: except === null ? [] : [except] },
+      entriesOf,
+    )
+  }
+
+  /**
+   * Makes a change in another slot with a new token, whose secret is unknown until then: it is written
+   * first, and removed if the change is refused or fails.
+   */
+  async withLink<T>(
+    link: AddedSignIn | null,
+    isDone: (result: T) => boolean,
+    change: () => Promise<T>,
+  ): Promise<T> {
+    if (link === null) return change()
+    const { token } = link
+    const remove = () => this.take(token.kind, token.id, 0).catch(() => undefined)
+    await this.add(token)
+    try {
+      const result = await change()
+      if (!isDone(result)) await remove()
+      return result
+    } catch (error) {
+      await remove()
+      throw error
+    }
+  }
+
+  /**
+   * Ends what a change has left to end in the field `ends` of a hash in another slot (`leftEnds`), and clears
+   * the field. If the process of the change is killed, the next reader of the hash does it.
+   */
+  async finishEnds(key: string, text: string): Promise<void> {
+    const { ends, replaced } = JSON.parse(text) as LeftEnds
+    for (const each of ends) await this.endTokens(each, () => [])
+    const what = 'removing tokens'
+    await this.drop(
+      what,
+      await this.read(
+        what,
+        replaced.map(({ id }) => id),
+      ),
+    )
+    const clear = guarded({ if: [[key, 'ends', text]], run: [['HDEL', key, 'ends']] })
+    await this.engine.changes.run(what, COMPARE_AND_SET, clear)
+  }
+
+  private async endTokens(
+    { kinds, accountId, except = [] }: EndedTokens,
+    entriesOf: (ended: readonly SignInTokenKind[]) => readonly AuditEntry[],
+  ): Promise<number> {
     const what = 'removing tokens'
     const ids: string[] = []
-    for (const kind of [kinds].flat()) ids.push(...(await this.idsOf(what, kind, accountId)))
-    const ending = ids.filter((id) => id !== except)
+    for (const kind of kinds) ids.push(...(await this.idsOf(what, kind, accountId)))
+    const ending = ids.filter((id) => !except.includes(id))
     const ended: SignInTokenKind[] = []
     let isNoted = false
     for (let from = 0; from < ending.length; from += BATCH) {

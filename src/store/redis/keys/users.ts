@@ -1,6 +1,9 @@
 /**
- * Users in Redis. A user exists when the pointer of its e-mail address names it and its record exists.
+ * Users in Redis. A user exists when the pointer of its e-mail address names it and its record exists. One
+ * that is made with a change of an account is written before, and exists once it is a member: the next user
+ * with the address takes the place of one whose change was not made.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { comparableEmail, type Member, type User } from '../../../accounts/account.js'
 import type { UsersByEmail } from '../../account-changes.js'
 import type { AuditEntriesOf, AuditEntry } from '../../audit-trail.js'
@@ -11,30 +14,58 @@ import {
   writeMember,
   writeUser,
 } from '../../records/account-and-key-records.js'
+import type { AddedSignIn, ChangedSignIns } from '../../sign-in-tokens.js'
 import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
 import { isAccountId, isName, type RedisEngine } from '../connection/redis-engine.js'
 import { listOf, parseRecord, stringsOf } from '../connection/parse-replies.js'
-import type { Step } from './account-tree.js'
+import type { AccountTree, Step } from './account-tree.js'
 import type { RedisAuditTrail } from './audit-trail.js'
 import * as layout from './key-names.js'
 import { KEY_SCRIPTS } from './key-names.js'
 import { COMPARE_AND_SET, guarded, type GuardedChange } from '../connection/script.js'
+import { leftEnds, type RedisSignInTokens } from './sign-in-tokens.js'
+
+/** How long a change may take from the claim of an address until it is made, before another one takes it. */
+const CHANGE_MS = 400
+const CLAIM_POLL_MS = 20
+
+/** The parts of the store that users need. */
+interface UsersOptions {
+  readonly engine: RedisEngine
+  readonly tree: AccountTree
+  readonly signInTokens: RedisSignInTokens
+  readonly trail: RedisAuditTrail
+}
 
 /** The users of a store. */
 export class RedisUsers implements Users {
   private readonly engine: RedisEngine
+  private readonly tree: AccountTree
+  private readonly signInTokens: RedisSignInTokens
   private readonly trail: RedisAuditTrail
 
-  constructor(engine: RedisEngine, trail: RedisAuditTrail) {
+  constructor({ engine, tree, signInTokens, trail }: UsersOptions) {
     this.engine = engine
+    this.tree = tree
+    this.signInTokens = signInTokens
     this.trail = trail
   }
 
-  async create(user: User, auditEntries: readonly AuditEntry[] = []): Promise<UserOutcome> {
+  async create(
+    user: User,
+    auditEntries: readonly AuditEntry[] = [],
+    link: AddedSignIn | null = null,
+  ): Promise<UserOutcome> {
     const { id, email } = user
     if (!isAccountId(id) || !isName(email)) return 'bad_name'
     const what = 'creating a user'
     await this.engine.assertSameStore(what)
+    const isDone = (outcome: UserOutcome) => outcome === 'created'
+    return this.signInTokens.withLink(link, isDone, () => this.put(what, user, auditEntries))
+  }
+
+  private put(what: string, user: User, auditEntries: readonly AuditEntry[]): Promise<UserOutcome> {
+    const { id } = user
     return this.trail.withAuditEntries(id, auditEntries, async (entryArgs) => {
       const { keys: own, args } = guarded(userReplaced(id, '', writeUser(user)))
       const parameters = {
@@ -60,12 +91,104 @@ export class RedisUsers implements Users {
       args: [0, name],
     })
     const claim = { keys: [layout.emailKey(name)], args: [id] }
-    const [claimed, owner] = listOf(await changes[step](what, KEY_SCRIPTS.createPointer, claim))
-    return claimed === 1 || owner === id
+    // Two changes that need each other's users must not abandon each other at the same time.
+    const limitMs = CHANGE_MS * (1 + Math.random())
+    for (let waitedMs = 0; ; waitedMs += CLAIM_POLL_MS) {
+      const [claimed, owner] = listOf(await changes[step](what, KEY_SCRIPTS.createPointer, claim))
+      if (claimed === 1 || owner === id) return true
+      if (typeof owner !== 'string' || !(await this.isPending(what, owner))) return false
+      if (waitedMs < limitMs) await sleep(CLAIM_POLL_MS)
+      else if (!(await this.abandon(what, owner, name))) return false
+    }
+  }
+
+  /** Writes a user that exists once it is a member of the account; the rule that is broken, or null. */
+  async prepare(what: string, user: User, accountId: string): Promise<'email_taken' | 'id_taken' | null> {
+    const { id } = user
+    const key = layout.userKey(id)
+    const text = writeUser(user)
+    const record = guarded({
+      if: [
+        [key, 'user', '', text],
+        [key, 'with', '', accountId],
+      ],
+      run: [['HSET', key, 'user', text, 'with', accountId]],
+    })
+    if ((await this.engine.changes.prepareDurably(what, COMPARE_AND_SET, record)) !== 1) return 'id_taken'
+    if (await this.claimEmail(what, user, 'prepareDurably')) return null
+    await this.engine.admin.send(what, 'del', [key])
+    return 'email_taken'
+  }
+
+  /** Writes a user unchanged; false if there is none. */
+  async rewrite(what: string, id: string): Promise<boolean> {
+    const text = await this.textOf(what, id)
+    if (text === null) return false
+    await this.engine.changes.prepareDurably(what, COMPARE_AND_SET, guarded(userReplaced(id, text, text)))
+    await this.claimEmail(what, parseUser(what, text), 'prepareDurably')
+    return true
+  }
+
+  /** Notes that a user which was prepared exists; without it, each read looks whether it is a member. */
+  async settle(what: string, id: string): Promise<void> {
+    await this.engine.admin.send(what, 'hdel', [layout.userKey(id), 'with'])
+  }
+
+  /** Whether the change of the account with which the user is made was made. */
+  private async isMade(what: string, { id, email }: User, accountId: string): Promise<boolean> {
+    const text = await this.engine.admin.send(what, 'hget', [layout.membersKey(accountId), email])
+    if (typeof text !== 'string' || parseMember(what, text).userId !== id) return false
+    return (await this.tree.nameOf(what, accountId)) !== null
+  }
+
+  /** Whether the user is prepared for a change that is not made yet. */
+  private async isPending(what: string, id: string): Promise<boolean> {
+    const fields = [layout.userKey(id), 'user', 'with']
+    const [text, accountId] = listOf(await this.engine.admin.send(what, 'hmget', fields))
+    if (typeof accountId !== 'string' || typeof text !== 'string') return false
+    return !(await this.isMade(what, parseUser(what, text), accountId))
+  }
+
+  /** Removes a user whose change was not made, and makes sure that it never is; false if it exists. */
+  private async abandon(what: string, id: string, email: string): Promise<boolean> {
+    const { admin, changes } = this.engine
+    const key = layout.userKey(id)
+    const [text, accountId] = listOf(await admin.send(what, 'hmget', [key, 'user', 'with']))
+    if (typeof accountId !== 'string' || typeof text !== 'string') return false
+    if (await this.isMade(what, parseUser(what, text), accountId)) return false
+    // The change is decided again, and then finds the address taken.
+    const stopped = guarded({
+      if: [[layout.membersKey(accountId), email, '']],
+      run: [['HINCRBY', layout.accountKey(accountId), 'gen', '1']],
+    })
+    const isStopped = (await changes.prepareDurably(what, COMPARE_AND_SET, stopped)) === 1
+    if (!isStopped && !(await this.discard(what, accountId))) return false
+    await this.withdraw(what, { id, email })
+    return true
+  }
+
+  /** Removes a new account that has not got its name, and never gets it; false if it has the name. */
+  private async discard(what: string, accountId: string): Promise<boolean> {
+    const { admin } = this.engine
+    if ((await this.tree.nameOf(what, accountId)) !== null) return false
+    await this.tree.close(what, accountId)
+    if ((await this.tree.nameOf(what, accountId)) !== null) {
+      await this.tree.open(what, accountId)
+      return false
+    }
+    await admin.send(what, 'del', layout.keysOfAccount(accountId))
+    await admin.send(what, 'zrem', [layout.ORDER_KEYS[0], accountId])
+    return true
+  }
+
+  /** Removes a user that was prepared for a change which was not made. */
+  async withdraw(what: string, user: Pick<User, 'id' | 'email'>): Promise<void> {
+    await this.engine.admin.send(what, 'del', [layout.userKey(user.id)])
+    await this.releaseEmail(what, user)
   }
 
   /** Takes the address from a user that was not created after all. */
-  async releaseEmail(what: string, { id, email }: User): Promise<void> {
+  async releaseEmail(what: string, { id, email }: Pick<User, 'id' | 'email'>): Promise<void> {
     const keys = [layout.emailKey(comparableEmail(email))]
     await this.engine.admin.run(what, KEY_SCRIPTS.deletePointer, { keys, args: [id] })
   }
@@ -106,6 +229,7 @@ export class RedisUsers implements Users {
     id: string,
     edit: UserEdit | ((user: User) => UserEdit | null),
     entriesOf: AuditEntriesOf<User> = () => [],
+    signInsOf: (before: User, after: User) => ChangedSignIns = () => ({}),
   ): Promise<User | null> {
     const what = 'changing a user'
     for (;;) {
@@ -115,11 +239,20 @@ export class RedisUsers implements Users {
       const user = editedUser(before, edit)
       if (user === null) return null
       const auditEntries = entriesOf(before, user)
-      const replaced = guarded(userReplaced(id, text, writeUser(user)))
+      const signIns = signInsOf(before, user)
+      const ends = leftEnds(signIns)
+      const replaced = guarded(userReplaced(id, text, writeUser(user), ends))
       const change = { accountId: id, ...replaced, auditEntries }
       // If another change came in between, it is read again.
-      const done = await this.trail.runDurably(what, COMPARE_AND_SET, change)
-      if (done === 1) return user
+      const done = await this.signInTokens.withLink(
+        signIns.link ?? null,
+        (made) => made === 1,
+        () => this.trail.runDurably(what, COMPARE_AND_SET, change),
+      )
+      if (done !== 1) continue
+      // If this fails, the next reader of the user does it.
+      if (ends !== null) await this.signInTokens.finishEnds(layout.userKey(id), ends).catch(() => undefined)
+      return user
     }
   }
 
@@ -199,10 +332,19 @@ export class RedisUsers implements Users {
 
   /** The record of the user with this id; null if there is none. */
   async textOf(what: string, id: string): Promise<string | null> {
-    const text = isAccountId(id)
-      ? await this.engine.admin.send(what, 'hget', [layout.userKey(id), 'user'])
-      : null
-    if (typeof text === 'string') return text
+    const key = layout.userKey(id)
+    const fields = isAccountId(id)
+      ? listOf(await this.engine.admin.send(what, 'hmget', [key, 'user', 'ends', 'with']))
+      : []
+    const [text, ends, accountId] = fields
+    if (typeof ends === 'string') await this.signInTokens.finishEnds(key, ends)
+    if (typeof text === 'string') {
+      if (typeof accountId !== 'string') return text
+      if (await this.isMade(what, parseUser(what, text), accountId)) {
+        await this.settle(what, id).catch(() => undefined)
+        return text
+      }
+    }
     await this.engine.assertSameStore(what)
     return null
   }
@@ -219,7 +361,15 @@ export function parseMember(what: string, text: string): Member {
 }
 
 /** Writes the record of a user if it is still the one that was read; `''`: there is none. */
-function userReplaced(id: string, before: string, after: string): GuardedChange {
+function userReplaced(id: string, before: string, after: string, ends: string | null = null): GuardedChange {
   const key = layout.userKey(id)
-  return { if: [[key, 'user', before]], run: [['HSET', key, 'user', after]] }
+  const written = ['HSET', key, 'user', after] as const
+  if (ends === null) return { if: [[key, 'user', before]], run: [written] }
+  return {
+    if: [
+      [key, 'user', before],
+      [key, 'ends', ''],
+    ],
+    run: [written, ['HSET', key, 'ends', ends]],
+  }
 }

@@ -11,8 +11,8 @@ import type { AccountRows } from './account-rows.js'
 import { addAuditEntries } from './audit-rows.js'
 import type { ChangeRows } from './change-rows.js'
 import type { KeyRows } from './key-rows.js'
-import { deleteSessions, insertSignInToken } from './sign-in-rows.js'
-import { insertUser, refusalOfUser } from './user-rows.js'
+import { changeSignIns } from './sign-in-rows.js'
+import { insertUser, refusalOfUser, rewriteUser } from './user-rows.js'
 
 /** The rows that a change reads and writes, through one connection. */
 export interface ChangeTables {
@@ -32,7 +32,7 @@ export function conflictOf(
   former: Account | null,
   {
     account = former ?? undefined,
-    login,
+    users = [],
     members = [],
     newKeys = [],
     keys: changed = [],
@@ -44,11 +44,12 @@ export function conflictOf(
   if (purge === true) return accounts.children(account.id).length > 0 ? 'has_children' : null
   const conflict = accounts.conflictOf(account)
   if (conflict !== null) return conflict
-  if (login !== undefined) {
-    const refusal = refusalOfUser(statements, login)
+  for (const user of users) {
+    const refusal = refusalOfUser(statements, user)
     if (refusal !== null) return refusal
   }
-  if (members.some(({ userId }) => userId !== login?.id && !accounts.hasUser(userId))) return 'no_user'
+  const isNew = (userId: string): boolean => users.some(({ id }) => id === userId)
+  if (members.some(({ userId }) => !isNew(userId) && !accounts.hasUser(userId))) return 'no_user'
   if (keys.countAll(account.id) + newKeys.length > capacity.keysPerAccount) return 'account_full'
   if (newKeys.some(({ id, digest }) => !isName(id) || !isName(digest))) return 'bad_name'
   if (newKeys.some((key) => keys.isTaken(key))) return 'id_taken'
@@ -67,10 +68,10 @@ export function apply(
   nowMs: number,
   {
     account,
-    login,
+    users = [],
     members = [],
     removedMembers = [],
-    signedOut = [],
+    ends,
     link,
     newKeys = [],
     keys: changed = [],
@@ -87,11 +88,14 @@ export function apply(
   // A member may have lost the role with which its programs run.
   if (!isNew && members.length + removedMembers.length > 0) changes.note(null)
   if (isNew) accounts.insert(account)
-  if (login !== undefined) insertUser(statements, login)
-  for (const member of members) accounts.putMember(member)
+  for (const user of users) insertUser(statements, user)
+  for (const member of members) {
+    // The time of the change does not tell whether the user is new.
+    if (!users.some(({ id }) => id === member.userId)) rewriteUser(statements, member.userId)
+    accounts.putMember(member)
+  }
   for (const email of removedMembers) accounts.removeMember(accountId, email)
-  for (const userId of signedOut) deleteSessions(statements, userId)
-  if (link !== undefined) insertSignInToken(statements, link.token, link.replaces)
+  changeSignIns(statements, changes, { ends, link })
   let live = 0
   for (const key of changed) {
     const wasRevoked = keys.isRevoked(accountId, key.id)

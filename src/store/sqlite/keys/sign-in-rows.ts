@@ -1,7 +1,15 @@
 /** The rows of sign-in tokens, inside transactions: of tokens alone, and those of changes of accounts. */
+import { accessDigest } from '../../../accounts/account.js'
 import { writeSignInToken } from '../../records/account-and-key-records.js'
-import { SIGN_IN_TOKENS_PER_ACCOUNT, type SignInToken } from '../../sign-in-tokens.js'
-import type { Statements } from '../driver.js'
+import {
+  SIGN_IN_TOKENS_PER_ACCOUNT,
+  type ChangedSignIns,
+  type EndedTokens,
+  type SignInToken,
+  type SignInTokenKind,
+} from '../../sign-in-tokens.js'
+import { textIn, type Statements } from '../driver.js'
+import type { ChangeRows } from './change-rows.js'
 
 const INSERT = `INSERT INTO passes (id, kind, account_id, expires_at_ms, record)
   VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
@@ -28,7 +36,31 @@ export function insertSignInToken(
   return true
 }
 
-/** Ends the sessions of a user. */
-export function deleteSessions(statements: Statements, userId: string): void {
-  statements.prepare(`DELETE FROM passes WHERE account_id = ? AND kind = 'session'`).run(userId)
+/** The sign-ins that change with another change. */
+export function changeSignIns(
+  statements: Statements,
+  changes: Pick<ChangeRows, 'note'>,
+  { ends = [], link = null }: ChangedSignIns,
+): void {
+  for (const ended of ends) deleteSignInTokens(statements, changes, ended)
+  if (link !== null) insertSignInToken(statements, link.token, link.replaces)
+}
+
+/** Ends tokens, and notes those of access; the kind of each. */
+export function deleteSignInTokens(
+  statements: Statements,
+  changes: Pick<ChangeRows, 'note'>,
+  { kinds, accountId, except = [] }: EndedTokens,
+): SignInTokenKind[] {
+  const sql = `DELETE FROM passes WHERE account_id = ? AND kind = ?
+    AND id NOT IN (SELECT value FROM json_each(?)) RETURNING id`
+  return kinds.flatMap((kind) =>
+    statements
+      .prepare(sql)
+      .all(accountId, kind, JSON.stringify(except))
+      .map((row) => {
+        if (kind === 'access') changes.note(accessDigest(textIn(row, 'id')))
+        return kind
+      }),
+  )
 }

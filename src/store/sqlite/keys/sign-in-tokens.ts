@@ -16,7 +16,7 @@ import { BATCH, inBatches, type Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
 import type { SqliteNotifications } from './notifications.js'
-import { insertSignInToken } from './sign-in-rows.js'
+import { deleteSignInTokens, insertSignInToken } from './sign-in-rows.js'
 
 const DELETE_EXPIRED = `DELETE FROM passes WHERE id IN
   (SELECT id FROM passes WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ${BATCH})`
@@ -90,16 +90,10 @@ export class SqliteSignInTokens implements SignInTokens {
     except: string | null,
     entriesOf: (ended: readonly SignInTokenKind[]) => readonly AuditEntry[] = () => [],
   ): Promise<number> {
-    const sql = 'DELETE FROM passes WHERE account_id = ? AND kind = ? AND id IS NOT ? RETURNING id'
     const all = [kinds].flat()
+    const ending = { kinds: all, accountId, except: except === null ? [] : [except] }
     const written = this.engine.writeDurably('ending sign-in tokens', () => {
-      const ended: SignInTokenKind[] = []
-      for (const kind of all) {
-        for (const row of this.engine.prepare(sql).all(accountId, kind, except)) {
-          this.noteEnd(kind, textIn(row, 'id'))
-          ended.push(kind)
-        }
-      }
+      const ended = deleteSignInTokens(this.engine, this.notifications, ending)
       this.auditTrail.addAll(entriesOf(ended))
       return ended.length
     })

@@ -23,3 +23,8 @@ export function insertUser(statements: Statements, user: User): void {
     .prepare('INSERT INTO users (id, email, record) VALUES (?, ?, ?)')
     .run(user.id, comparableEmail(user.email), writeUser(user))
 }
+
+/** Writes a user unchanged. */
+export function rewriteUser(statements: Statements, id: string): void {
+  statements.prepare('UPDATE users SET record = record WHERE id = ?').run(id)
+}

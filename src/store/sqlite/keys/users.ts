@@ -15,24 +15,34 @@ import type { Page, UserEdit, UserOutcome, Users } from '../../store.js'
 import { textIn, type Row } from '../driver.js'
 import type { Engine } from '../engine.js'
 import { intact, isName } from '../read-records.js'
+import type { AddedSignIn, ChangedSignIns } from '../../sign-in-tokens.js'
 import type { SqliteAuditTrail } from './audit-trail.js'
+import type { SqliteNotifications } from './notifications.js'
+import { changeSignIns } from './sign-in-rows.js'
 import { insertUser, refusalOfUser } from './user-rows.js'
 
 /** The users of a store. */
 export class SqliteUsers implements Users {
   private readonly engine: Engine
+  private readonly notifications: SqliteNotifications
   private readonly auditTrail: SqliteAuditTrail
 
-  constructor(engine: Engine, auditTrail: SqliteAuditTrail) {
+  constructor(engine: Engine, notifications: SqliteNotifications, auditTrail: SqliteAuditTrail) {
     this.engine = engine
+    this.notifications = notifications
     this.auditTrail = auditTrail
   }
 
-  async create(user: User, auditEntries: readonly AuditEntry[] = []): Promise<UserOutcome> {
+  async create(
+    user: User,
+    auditEntries: readonly AuditEntry[] = [],
+    link: AddedSignIn | null = null,
+  ): Promise<UserOutcome> {
     return this.engine.writeDurably<UserOutcome>('creating a user', () => {
       const refusal = refusalOfUser(this.engine, user)
       if (refusal !== null) return refusal
       insertUser(this.engine, user)
+      changeSignIns(this.engine, this.notifications, { link })
       this.auditTrail.addAll(auditEntries)
       return 'created'
     })
@@ -59,15 +69,18 @@ export class SqliteUsers implements Users {
     id: string,
     edit: UserEdit | ((user: User) => UserEdit | null),
     entriesOf: AuditEntriesOf<User> = () => [],
+    signInsOf: (before: User, after: User) => ChangedSignIns = () => ({}),
   ): Promise<User | null> {
-    return this.engine.writeDurably('changing a user', () => {
+    const written = this.engine.writeDurably('changing a user', () => {
       const before = this.user(id)
       const user = before === null ? null : editedUser(before, edit)
       if (before === null || user === null) return null
       this.engine.prepare('UPDATE users SET record = ? WHERE id = ?').run(writeUser(user), id)
+      changeSignIns(this.engine, this.notifications, signInsOf(before, user))
       this.auditTrail.addAll(entriesOf(before, user))
       return user
     })
+    return this.notifications.announced(written)
   }
 
   changeEmail(

@@ -1,7 +1,7 @@
 -- The names and parents of all accounts: an account exists once it has a name here. KEYS: names by id, ids by name, the
 -- names in order, parents by id, accounts that are being removed. ARGV: `place`, `close`, `open` or `remove`, the
 -- account; for `place` its name, its parent (empty: none) and the most levels.
--- `place` gives an account its name and parent; `close` refuses new children, `open` takes that back, `remove` frees
+-- `place` gives an account its name and parent; `close` refuses new children, and a new account its name, `open` takes that back, `remove` frees
 -- the name. Returns `ok`, or the rule that is broken and, for `name_taken`, the id of the account with the name.
 local what, id, name, parent = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local function children(of)
@@ -29,6 +29,8 @@ if what == 'remove' then
   redis.call('HDEL', KEYS[5], id)
   return {'ok'}
 end
+-- Another process took this account for abandoned, to make its user.
+if redis.call('HEXISTS', KEYS[5], id) == 1 and redis.call('HEXISTS', KEYS[1], id) == 0 then return {'email_taken'} end
 local owner = redis.call('HGET', KEYS[2], name)
 if owner and owner ~= id then return {'name_taken', owner} end
 if parent ~= '' and parent ~= former then

@@ -26,6 +26,7 @@ end
 if ARGV[1] ~= '' and not writes.account and #writes.members + #writes.removed > 0 then redis.call('PUBLISH', ARGV[2], '*') end
 for _, member in ipairs(writes.members) do redis.call('HSET', KEYS[4], member[1], member[2]) end
 for _, email in ipairs(writes.removed) do redis.call('HDEL', KEYS[4], email) end
+if writes.ends then redis.call('HSET', KEYS[1], 'ends', writes.ends) end
 local function put(key)
   local id, digest, text, name, naming, revoked = unpack(key)
   local former = redis.call('HGET', KEYS[1], 'key:' .. digest)
