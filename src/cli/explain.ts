@@ -1,4 +1,5 @@
 /** `sluice explain`: the route and upstreams of a model id under a configuration. Sends no request. */
+import { MAX_BODY_BYTES } from '../config/schema/server-schema.js'
 import { messageWithAdvice } from '../base/file-access.js'
 import { loadConfig } from '../config/load-config.js'
 import { secretsOf } from '../config/secret-settings.js'
@@ -37,9 +38,6 @@ function labelOf(text: string): [name: string, value: string] {
   if (at < 1) throw new UsageError(`--label must be NAME=VALUE, not "${text}"`)
   return [text.slice(0, at), text.slice(at + 1)]
 }
-
-/** The largest `server.max_body_bytes`. */
-const MAX_BODY_BYTES = 268_435_456
 
 /** The bytes of the file, or of standard input for `-`. */
 async function readBody(file: string): Promise<{ bytes: Buffer } | BodyError> {

@@ -4,7 +4,13 @@
  */
 import type { Command } from '@commander-js/extra-typings'
 import type { ApiKey } from '../accounts/account.js'
-import { changeKey, createKey, revokeKey, rotateKey } from '../accounts/changes/change-keys.js'
+import {
+  MAX_OVERLAP_MS,
+  changeKey,
+  createKey,
+  revokeKey,
+  rotateKey,
+} from '../accounts/changes/change-keys.js'
 import { raiseKeyLimit } from '../accounts/changes/raise-limit.js'
 import { newSecret } from '../accounts/key-secret.js'
 import { labelsText, NO_LABELS, readLabel } from '../accounts/labels.js'
@@ -34,7 +40,6 @@ interface KeyOptions {
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 /** The value that removes a limit or the expiry of a key. */
 const NONE = 'none'
-const MAX_OVERLAP_DAYS = 30
 
 /** The options that set a limit, as commander names their values, and the field of each. */
 const LIMIT_OPTIONS = PLAIN_LIMITS.map(({ option, name }) => {
@@ -113,8 +118,9 @@ function overlapOf(text: string): number {
   const unitMs = unit === 's' || unit === 'm' || unit === 'h' || unit === 'd' ? UNITS_MS[unit] : 0
   const ms = Number(digits) * unitMs
   const isValid = digits !== '' && (unitMs > 0 || Number(digits) === 0)
-  if (isValid && ms <= MAX_OVERLAP_DAYS * UNITS_MS.d) return ms
-  throw new UsageError(`--overlap must be 0, or a duration of at most ${MAX_OVERLAP_DAYS}d: 30m, 24h, 7d`)
+  if (isValid && ms <= MAX_OVERLAP_MS) return ms
+  const most = `${MAX_OVERLAP_MS / UNITS_MS.d}d`
+  throw new UsageError(`--overlap must be 0, or a duration of at most ${most}: 30m, 24h, 7d`)
 }
 
 /** `sluice keys`. */

@@ -149,6 +149,9 @@ const UNUSED: FreshKey = { id: '', digest: '', prefix: '', lastFour: '', secret:
 /** Time for which an account may have one key more than its plan allows. */
 export const ROTATION_MS = 24 * 3_600_000
 
+/** The longest time for which an old key works beside the new one. */
+export const MAX_OVERLAP_MS = 30 * 24 * 3_600_000
+
 /** The new key, and when the old one ends, in ms since 1970; null: never. */
 interface Rotated {
   readonly key: ApiKey

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { whole } from './value-types.js'
 
 /** The most dimensions of a gateway. */
-const MAX_DIMENSIONS = 5
+export const MAX_DIMENSIONS = 5
 const MAX_PLACES = 10
 /** Names that have another meaning in usage and limits. */
 const RESERVED = ['team', 'key', 'account', 'model', 'upstream']

@@ -59,12 +59,15 @@ const abort = z
     'Takes the target out of use when it fails too often, for a canary: its weight becomes 0 until the next generation of the configuration. Failures of the provider count, as circuit breakers count them, and all workers count together. The route must have another target without `abort`.',
   )
 
+/** The most of a target's weight. */
+export const MAX_WEIGHT = 1_000_000
+
 const target = z.strictObject({
   upstream: upstreamName,
   weight: z
     .number()
     .min(0)
-    .max(1_000_000)
+    .max(MAX_WEIGHT)
     .default(1)
     .describe(
       'Its share of the requests, relative to the weights of the other targets. A target with weight 0 receives no request. At least one weight must be above 0.',

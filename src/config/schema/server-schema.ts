@@ -9,6 +9,9 @@ import type { ReportFinding } from '../config-problem.js'
 import { section } from './section.js'
 import { GUESSABLE, isGuessable, whole } from './value-types.js'
 
+/** The largest body that a gateway may accept, in bytes. */
+export const MAX_BODY_BYTES = 268_435_456
+
 /** Three thresholds, one per level. */
 const steps = (bound: z.ZodNumber, defaults: [number, number, number]) =>
   z
@@ -139,7 +142,7 @@ export const serverSchema = z.strictObject({
   drain_ms: whole(0, 3_600_000)
     .default(30_000)
     .describe('How long running requests may continue after a signal to stop.'),
-  max_body_bytes: whole(1, 268_435_456)
+  max_body_bytes: whole(1, MAX_BODY_BYTES)
     .default(33_554_432)
     .describe('Maximum request body; a larger one is refused with 413.'),
   max_upload_bytes: whole(1, 1_099_511_627_776)

@@ -13,7 +13,13 @@ import {
 import { DIGEST, KEY_FIELDS, isShownName, keyState, keyValues } from '../../accounts/changes/fields.js'
 import { Refusal, invalid } from '../../accounts/changes/refusal.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
-import { isFull, planFull, writeKeys, type Changing } from '../../accounts/changes/change-keys.js'
+import {
+  MAX_OVERLAP_MS,
+  isFull,
+  planFull,
+  writeKeys,
+  type Changing,
+} from '../../accounts/changes/change-keys.js'
 import {
   choiceType,
   numberType,
@@ -42,7 +48,7 @@ import { changingOf } from './token-bounds.js'
 /** The body of a rotation. */
 const ROTATION_FIELDS: Fields = {
   overlap_seconds: {
-    type: numberType(0, 2_592_000),
+    type: numberType(0, MAX_OVERLAP_MS / 1000),
     means: 'How long the old key works beside the new one; 0: not at all.',
     default: 86_400,
   },

@@ -102,6 +102,9 @@ export type Message =
       cache?: CacheMark
     }
 
+/** A former turn of the model. */
+export type AssistantMessage = Extract<Message, { role: 'assistant' }>
+
 /** A function (JSON Schema arguments) or a custom tool (free text input). */
 export interface Tool {
   name: string

@@ -5,12 +5,12 @@
  */
 import type { EscrowConfig } from '../../config/config.js'
 import type { Reply, ReplyBlock } from '../../formats/chat/fold.js'
-import type { ChatRequest, Message } from '../../formats/chat/request.js'
+import type { AssistantMessage, ChatRequest, Message } from '../../formats/chat/request.js'
 import type { Steps } from '../../base/steps.js'
 import { Seal } from '../../store/seal.js'
 import type { SharedCache, CachedValue } from '../../store/store.js'
 import { bodyTurns } from '../../base/turn-queue.js'
-import { turnOfReply, TurnNames, type AssistantMessage, type Turn } from './name-turns.js'
+import { turnOfReply, TurnNames, type Turn } from './name-turns.js'
 import { hasState, readState, restored, writeState } from './serialize-state.js'
 
 /** The owner of a state, which is never used for another account, dialect or model. */

@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ReplyBlock } from '../../formats/chat/fold.js'
-import type { Message, ToolCall } from '../../formats/chat/request.js'
+import type { Message, ToolCall, AssistantMessage } from '../../formats/chat/request.js'
 import { jsonSteps } from '../../formats/wire/json/write-json.js'
 import type { Steps } from '../../base/steps.js'
 
@@ -15,8 +15,6 @@ import type { Steps } from '../../base/steps.js'
 const STEP_MESSAGES = 128
 /** Bytes that are hashed in one step. */
 const STEP_BYTES = 1024 * 1024
-
-export type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** The text and calls of a turn. */
 export interface Turn {

@@ -3,11 +3,9 @@
  * Pure.
  */
 import type { ReplyBlock } from '../../formats/chat/fold.js'
-import type { AssistantPart, Message, ToolCall } from '../../formats/chat/request.js'
+import type { AssistantPart, ToolCall, AssistantMessage } from '../../formats/chat/request.js'
 import { isObject, type JsonValue } from '../../base/json.js'
 import { textOf } from './name-turns.js'
-
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
 
 /** Whether a reply has state that its provider requires back and that chat clients may not send. */
 export function hasState(blocks: readonly ReplyBlock[]): boolean {

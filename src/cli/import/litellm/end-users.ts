@@ -3,6 +3,7 @@
  * a header of its own, from `user_header_name` or the `customer` of `user_header_mappings`, then from the
  * body (`proxy/auth/auth_utils.py`); a budget without a duration never resets.
  */
+import { MAX_DIMENSIONS } from '../../../config/schema/dimensions-schema.js'
 import { isObject, type JsonObject } from '../../../base/json.js'
 import type { Path } from '../../../config/config-problem.js'
 import type { ImportReport } from '../report.js'
@@ -11,7 +12,6 @@ import { isTrue, listAt, mapAt, numberIn, textAt, textsIn } from './context.js'
 
 const SETTINGS = 'litellm_settings'
 const GENERAL = 'general_settings'
-const MAX_DIMENSIONS = 5
 const HEADER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/
 const OWN_HEADERS = ['x-litellm-end-user-id', 'x-litellm-customer-id']
 const IN_BODY = ['body:user', 'body:litellm_metadata.user', 'body:metadata.user_id']
@@ -122,7 +122,8 @@ function readTags({ general, settings }: TagParts, dimensions: JsonObject[], rep
     const isTaken = dimensions.some((each) => each['name'] === name)
     if (!HEADER.test(header) || name === '' || isTaken)
       report.notCarried(at, 'no dimension can have its name')
-    else if (dimensions.length === MAX_DIMENSIONS) report.notCarried(at, 'there are five dimensions at most')
+    else if (dimensions.length === MAX_DIMENSIONS)
+      report.notCarried(at, `there are ${MAX_DIMENSIONS} dimensions at most`)
     else {
       dimensions.push({ name, from: [`header:${header.toLowerCase()}`] })
       report.carried(at, `dimensions ${name}`)

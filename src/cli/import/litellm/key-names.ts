@@ -1,5 +1,5 @@
 /** Names of accounts and keys, and labels of keys, from LiteLLM's free texts. */
-import { LABEL_NAME, LABEL_VALUE } from '../../../accounts/labels.js'
+import { MAX_LABELS, LABEL_NAME, LABEL_VALUE } from '../../../accounts/labels.js'
 import { MAX_KEY_NAME } from '../../../accounts/names.js'
 import { isObject, type JsonObject } from '../../../base/json.js'
 import { textAt } from './context.js'
@@ -86,7 +86,8 @@ export class KeyNames {
   }
 }
 
-const MAX_IMPORTED = 14
+/** Besides those of the user and the team. */
+const MAX_IMPORTED = MAX_LABELS - 2
 
 /** The labels of a key: its user, and the texts of its metadata. */
 export function labelsOf(value: JsonObject): { labels: Record<string, string>; dropped: number } {

@@ -2,6 +2,7 @@
  * Routes from groups of deployments with one name, aliases, wildcards and fallbacks; and the limits of single
  * deployments.
  */
+import { MAX_WEIGHT } from '../../../config/schema/route-schema.js'
 import { isObject, type JsonObject } from '../../../base/json.js'
 import { without } from '../../../accounts/changes/field-types.js'
 import type { Catalogue } from '../../../config/config.js'
@@ -214,7 +215,6 @@ function keyOf({ upstream, model }: Pick<RouteTarget, 'upstream' | 'model'>): st
 
 /** A deployment without an order follows those that have one. */
 const MAX_ORDER = Number.MAX_SAFE_INTEGER
-const MAX_WEIGHT = 1_000_000
 /**
  * What a million tokens of a prompt and of a reply cost together, by the price of the entry, else by the
  * shipped catalogue; null: unknown.

@@ -15,6 +15,7 @@ import type {
   FilePart,
   ImagePart,
   MediaSource,
+  AssistantMessage,
 } from '../../chat/request.js'
 import { decodeMediaUrl, standardBase64, statedType } from '../../wire/inline-media.js'
 import { array, given, object, oneOf, refuse, boolean, string, text } from '../../wire/json/check-fields.js'
@@ -26,7 +27,6 @@ import { foundText, isProgram, PROVIDER } from '../constants.js'
 import { toolName } from '../../wire/tool-names.js'
 import type { NativeFields } from './native-fields.js'
 
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /** More messages than fit the context window of any model. */

@@ -15,6 +15,7 @@ import type {
   UserPart,
   OpaquePart,
   MediaSource,
+  AssistantMessage,
 } from '../../chat/request.js'
 import { isBucketUrl, soundOrVideo, standardBase64, statedType } from '../../wire/inline-media.js'
 import { soundFormatOf } from '../../wire/media/sound.js'
@@ -27,8 +28,6 @@ import { PROVIDER, SKIP_SIGNATURE } from '../constants.js'
 import { list, message, memberPath } from './proto-fields.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
-
 /** More contents than fit the context window of any model. */
 const MAX_CONTENTS = 10_000
 /** More than the 3,000 images that providers accept in one request. */

@@ -13,6 +13,7 @@ import type {
   ImagePart,
   MediaSource,
   UserPart,
+  AssistantMessage,
 } from '../../chat/request.js'
 import type { Losses } from '../../dialect.js'
 import { sniffBase64, transcriptOf, typeOfName } from '../../wire/inline-media.js'
@@ -22,8 +23,6 @@ import { NestedJson } from '../../wire/json/nested-json.js'
 import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
-
 /** The options of `encodeContents`. */
 interface ContentsOptions {
   /** 3+ models check signatures, match call ids and take images in function responses. */

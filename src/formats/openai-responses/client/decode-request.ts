@@ -14,6 +14,7 @@ import type {
   UserPart,
   FilePart,
   ImagePart,
+  AssistantMessage,
 } from '../../chat/request.js'
 import { ConversationCalls } from '../../chat/conversation-calls.js'
 import { isObject, type JsonObject, type JsonValue, objectOf, stringOf } from '../../../base/json.js'
@@ -260,7 +261,6 @@ function truncation(value: JsonValue, request: ChatRequest): void {
 //
 // Source: OpenAI API reference, "Create a model response", `input`, read 2026-11-20.
 
-type AssistantMessage = Extract<Message, { role: 'assistant' }>
 type ToolMessage = Extract<Message, { role: 'tool' }>
 
 /** Longer conversations do not fit any model's context window. */
