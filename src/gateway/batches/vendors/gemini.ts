@@ -6,8 +6,12 @@ import { codeNumbered } from '../google-codes.js'
 import type { VendorBatch, VendorBatches, VendorResult, VendorState } from './vendor-batches.js'
 import { VendorError, type VendorClient } from './vendor-client.js'
 
-/** Larger batches are sent as a file. The API takes 20 MB, but its reply has all results in one object. */
+/**
+ * Larger batches are sent as a file. The API takes 20 MB, but its reply has all results in one object: those
+ * of 100 lines with the longest replies have about 26 MB, a file of them is read line by line.
+ */
 const MAX_INLINE_BYTES = 2 * 1024 * 1024
+const MAX_INLINE_LINES = 100
 
 const STATES: Readonly<Partial<Record<string, VendorState['state']>>> = {
   SUCCEEDED: 'ended',
@@ -20,9 +24,9 @@ const STATES: Readonly<Partial<Record<string, VendorState['state']>>> = {
 export function geminiBatches(client: VendorClient): VendorBatches {
   return {
     async submit(batch) {
-      const { id, model, bytes } = batch
+      const { id, model, bytes, total } = batch
       const path = `/models/${encodeURIComponent(model)}:batchGenerateContent`
-      if (bytes <= MAX_INLINE_BYTES) {
+      if (bytes <= MAX_INLINE_BYTES && total <= MAX_INLINE_LINES) {
         const stream = Readable.from(inlineBody(batch))
         return nameOf(await client.object({ method: 'POST', path, stream }))
       }
