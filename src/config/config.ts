@@ -195,6 +195,14 @@ export interface SettingChange {
   readonly after: string | null
 }
 
+/** What made a generation, as the audit trail records it. */
+export interface GenerationChange {
+  readonly author: string
+  readonly reason: string
+  /** The generation whose content a rollback restored; null: the files have changed. */
+  readonly contentOf: number | null
+}
+
 /** One generation of the configuration. A request keeps the generation that it started with. */
 export interface Snapshot {
   readonly generation: number
@@ -205,6 +213,8 @@ export interface Snapshot {
   readonly catalogue: Catalogue
   /** Differences from the previous generation; empty for the first. */
   readonly changes: readonly SettingChange[]
+  /** What made it, if the gateway has to record that; null: nothing, or the door of a rollback does. */
+  readonly toRecord: GenerationChange | null
   /** Changed settings that need a restart, such as `server.port`; `config` has the values in force. */
   readonly waitingForRestart: readonly string[]
 }

@@ -1,6 +1,6 @@
 /** Creates the immutable snapshot of one generation. */
 import { deepFreeze } from '../base/deep-freeze.js'
-import type { Catalogue, Config, SettingChange, Snapshot } from './config.js'
+import type { Catalogue, Config, GenerationChange, SettingChange, Snapshot } from './config.js'
 import { protectSecrets } from '../hide-secrets.js'
 import { secretsOf } from './secret-settings.js'
 
@@ -18,6 +18,7 @@ interface SnapshotProperties {
   readonly loadedAtMs: number
   /** Differences from the previous generation. */
   readonly changes?: readonly SettingChange[]
+  readonly toRecord?: GenerationChange | null
   /** Settings whose new values need a restart. */
   readonly waitingForRestart?: readonly string[]
 }
@@ -28,7 +29,7 @@ interface SnapshotProperties {
  */
 export function createSnapshot(
   { config, catalogue, fileHash }: SnapshotParts,
-  { generation, loadedAtMs, changes = [], waitingForRestart = [] }: SnapshotProperties,
+  { generation, loadedAtMs, changes = [], toRecord = null, waitingForRestart = [] }: SnapshotProperties,
 ): Snapshot {
   protectSecrets(secretsOf(config))
   const snapshot = {
@@ -38,6 +39,7 @@ export function createSnapshot(
     config,
     catalogue,
     changes,
+    toRecord,
     waitingForRestart,
   }
   return deepFreeze(snapshot)

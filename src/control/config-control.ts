@@ -43,6 +43,8 @@ export interface RollbackRequest {
   readonly generation: number
   readonly author: string
   readonly reason: string
+  /** Whether who asks writes the entry of the audit trail; otherwise the gateway does. */
+  readonly isRecorded: boolean
 }
 
 export type RollbackResult =
@@ -51,6 +53,8 @@ export type RollbackResult =
       readonly generation: number
       /** The name of the only gateway that has rolled back. */
       readonly gateway: string
+      /** The settings that it changed, secrets masked. */
+      readonly changes: readonly SettingChange[]
       /** For the operator: which gateways have not. */
       readonly message: string
     }

@@ -56,6 +56,7 @@ import {
   type Observers,
 } from './store-services.js'
 import { packageVersion } from '../config/package-file.js'
+import { recordGeneration } from './record-generation.js'
 import type { Tracing } from '../gateway/report/request-spans.js'
 
 /** One running data plane. */
@@ -157,7 +158,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
     onRefused: countRefusal(metrics, log),
     closesConnections: () => gateway.overload.closesConnections,
   })
-  void logUnmatchedRules(store, snapshot, { log, gatewayId })
+  noteGeneration(store, snapshot, { log, gatewayId })
   await offerSetUp(dashboard, server.port, options)
   return {
     port: server.port,
@@ -169,7 +170,7 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       void tokens.adopt(next)
       monitor?.adopt(next)
       fleet.publish()
-      void logUnmatchedRules(store, next, { log, gatewayId })
+      noteGeneration(store, next, { log, gatewayId })
     },
     abortCanaries: (order) => gateway.abortCanaries(order),
     canaries: () => monitor?.states() ?? [],
@@ -187,6 +188,16 @@ export async function openDataPlane(snapshot: Snapshot, options: DataPlaneOption
       await release(parts, joint)
     },
   }
+}
+
+/** What one process of the gateway does once for a generation that is in force. */
+function noteGeneration(
+  store: Store,
+  snapshot: Snapshot,
+  options: { readonly log: Logger; readonly gatewayId: string },
+): void {
+  void logUnmatchedRules(store, snapshot, options)
+  void recordGeneration(store, snapshot, options)
 }
 
 /** Tokens that are credentials beside keys: of workloads, and of programs whose users have signed in. */

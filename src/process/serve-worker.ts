@@ -25,6 +25,7 @@ export interface Generation {
   readonly config: Config
   readonly models: readonly ModelFacts[]
   readonly changes: Snapshot['changes']
+  readonly toRecord: Snapshot['toRecord']
   readonly waitingForRestart: Snapshot['waitingForRestart']
   /** The secret of the link that creates the first administrator. */
   readonly setUpSecret: string

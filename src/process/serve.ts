@@ -404,6 +404,7 @@ function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret, gatewayId }: S
     config: { ...config, escrow },
     models: catalogue.models,
     changes: snapshot.changes,
+    toRecord: snapshot.toRecord,
     waitingForRestart: snapshot.waitingForRestart,
     setUpSecret,
     gatewayId,

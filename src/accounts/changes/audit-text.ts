@@ -5,6 +5,7 @@
 import { shownAmounts } from '../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../base/json.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
+import type { SettingChange } from '../../config/config.js'
 import type { Account, ApiKey, Member, User } from '../account.js'
 import { displayNameOf } from '../names.js'
 
@@ -48,6 +49,22 @@ export function keyRotationText(old: ApiKey, created: ApiKey): string {
 
 /** The changed fields; null on the side on which the record did not exist. */
 export type AuditChange = Pick<AuditEntry, 'before' | 'after'>
+
+/** Changed settings of the configuration that an entry has; the number of further ones is given. */
+const MAX_SETTINGS = 50
+
+/** The entry of a change of the configuration: settings by path, as JSON with secrets masked. */
+export function configurationChange(changes: readonly SettingChange[]): AuditChange {
+  if (changes.length === 0) return {}
+  const shown = changes.slice(0, MAX_SETTINGS)
+  const rest = changes.length - shown.length
+  const side = (pick: (change: SettingChange) => string | null): JsonObject =>
+    Object.fromEntries(shown.map((change) => [change.path, short(pick(change)) ?? null]))
+  return {
+    before: side(({ before }) => before),
+    after: { ...side(({ after }) => after), ...(rest === 0 ? {} : { 'further settings': rest }) },
+  }
+}
 
 /** Longer values are cut: a key may have a hundred names of models. */
 const MAX_VALUE = 1_000
@@ -120,8 +137,9 @@ function accountFields(account: Account, parents: ParentNames): JsonObject {
   }
 }
 
-function userFields({ email, role, groupRole, disabled }: User): JsonObject {
-  return { email, role, group_role: groupRole ?? null, disabled }
+/** `identity`: the provider that the user is bound to, by its issuer. */
+function userFields({ email, role, groupRole, issuer, disabled }: User): JsonObject {
+  return { email, role, group_role: groupRole ?? null, identity: issuer ?? null, disabled }
 }
 
 function memberFields({ role, groupRole, labels }: Member): JsonObject {

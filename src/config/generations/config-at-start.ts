@@ -13,6 +13,8 @@ import {
   type GenerationContent,
   type GenerationRecord,
 } from './history.js'
+import { differencesOf } from './diff-configs.js'
+import { shownConfig } from '../masked-config.js'
 import { ConfigSource, type InitialState, type Override } from './config-source.js'
 
 /** The first load failed, and there is no earlier generation to start with. */
@@ -65,8 +67,11 @@ async function initialStateOf(first: LoadResult, history: History, env: Env): Pr
   }
   if (!first.ok) throw new ConfigRefused(first.errors)
   const hash = hashOf(files)
-  const record = newest?.hash === hash ? newest : startRecord(first, (newest?.generation ?? 0) + 1, env)
-  return { loaded: first, files, errors, override: null, record, history }
+  const same = { loaded: first, files, errors, override: null, history } as const
+  if (newest?.hash === hash) return { ...same, record: newest }
+  const record = startRecord(first, (newest?.generation ?? 0) + 1, env)
+  const changes = content === null ? null : differencesOf(content.shown, shownConfig(first.config))
+  return { ...same, record, changes }
 }
 
 /** Why the newest generation is in force instead of the files. */

@@ -6,7 +6,7 @@
 import { basename } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { authorOf } from './author.js'
-import type { Config, Snapshot } from '../config.js'
+import type { Config, SettingChange, Snapshot } from '../config.js'
 import { createSnapshot } from '../create-snapshot.js'
 import { hashOf, loadConfig, readText, type ConfigSources, type Env, type Loaded } from '../load-config.js'
 import { shownConfig } from '../masked-config.js'
@@ -57,7 +57,7 @@ export class ConfigSource {
   constructor(
     path: string,
     env: Env,
-    { loaded, files: seen, errors, override, record, history }: InitialState,
+    { loaded, files: seen, errors, override, record, history, changes = null }: InitialState,
   ) {
     this.path = path
     this.env = env
@@ -65,7 +65,9 @@ export class ConfigSource {
     this.latest = loaded.config
     const { generation, atMs: loadedAtMs } = record
     this.started = { config: loaded.config, generation }
-    this.snapshot = createSnapshot(loaded, { generation, loadedAtMs })
+    const { author, reason } = record
+    const made = changes === null ? {} : { changes, toRecord: { author, reason, contentOf: null } }
+    this.snapshot = createSnapshot(loaded, { generation, loadedAtMs, ...made })
     this.inForceSources = loaded.sources
     this.lastFiles = seen
     this.errors = errors
@@ -123,8 +125,9 @@ export class ConfigSource {
 
   /**
    * Puts the content of an earlier generation in force, as a new one, until the files change or `takeFiles`.
+   * `isRecorded`: the caller writes the audit entry.
    */
-  rollBack(generation: number, by: Author): Promise<RollbackOutcome> {
+  rollBack(generation: number, by: Author, isRecorded = false): Promise<RollbackOutcome> {
     return this.inTurn(async () => {
       if (generation === this.snapshot.generation) return { result: 'current' }
       if (this.history.find(generation) === null) return { result: 'unknown' }
@@ -132,7 +135,8 @@ export class ConfigSource {
       if (content === null) return { result: 'unreadable' }
       const loaded = loadConfig(this.path, this.env, content)
       if (!loaded.ok) return { result: 'refused', errors: loaded.errors }
-      const outcome = await this.adopt(loaded, by, { origin: 'rollback', contentOf: generation })
+      const from = { origin: 'rollback', contentOf: generation } as const
+      const outcome = await this.adopt(loaded, by, from, isRecorded)
       if (outcome.result !== 'applied') return outcome
       this.activeOverride = hashOf(this.inForceSources) === hashOf(this.lastFiles) ? null : 'rollback'
       await this.watcher.watch(watchedFiles(this.lastFiles, this.inForceSources))
@@ -179,10 +183,10 @@ export class ConfigSource {
     this.started = started
     if (this.ops !== null) void this.announce(this.ops)
     this.history.protect(started.generation)
-    const { generation, loadedAtMs, changes } = this.snapshot
+    const { generation, loadedAtMs, changes, toRecord } = this.snapshot
     const parts = { ...this.snapshot, config: inForce(started.config, this.latest) }
     const waitingForRestart = needsRestart(started.config, this.latest)
-    this.snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, waitingForRestart })
+    this.snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, toRecord, waitingForRestart })
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -261,6 +265,7 @@ export class ConfigSource {
     loaded: Loaded,
     by: Author,
     from: Pick<GenerationRecord, 'origin' | 'contentOf'> = { origin: 'change', contentOf: null },
+    isRecorded = false,
   ): Promise<ConfigChange> {
     const newest = this.history.list()[0]?.generation ?? 0
     const generation = Math.max(newest, this.snapshot.generation) + 1
@@ -268,7 +273,8 @@ export class ConfigSource {
     const changes = differencesOf(shownConfig(this.latest), shownConfig(loaded.config))
     const waitingForRestart = needsRestart(this.started.config, loaded.config)
     const parts = { ...loaded, config: inForce(this.started.config, loaded.config) }
-    const snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, waitingForRestart })
+    const toRecord = isRecorded ? null : { ...by, contentOf: from.contentOf }
+    const snapshot = createSnapshot(parts, { generation, loadedAtMs, changes, toRecord, waitingForRestart })
     const fault = await this.validate(snapshot)
     if (fault !== null) {
       return this.notify({ result: 'refused', errors: [problemOfFile(this.path, fault)] })
@@ -319,6 +325,8 @@ export interface InitialState {
   readonly override: Override | null
   readonly record: GenerationRecord
   readonly history: History
+  /** How the record, if it is new, differs from the generation before it; absent: it is not, or the first. */
+  readonly changes?: readonly SettingChange[] | null
 }
 
 /** All files of a configuration, absolute. */

@@ -1,5 +1,6 @@
 /** The configuration in the admin API: in force, its generations, rollbacks, comparisons with another. */
 import * as z from 'zod'
+import { configurationChange } from '../../accounts/changes/audit-text.js'
 import { entryOf } from '../../accounts/changes/decide.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { maskedConfig } from '../../config/masked-config.js'
@@ -183,11 +184,12 @@ async function rollBack(services: AdminServices, request: AdminRequest): Promise
     generation: number,
     author: actor,
     reason,
+    isRecorded: true,
   })
   if (answer === null) throw unanswered()
   if (answer.result === 'unknown') throw notFound()
   if (answer.result !== 'applied') throw invalid('n', answer.message, 'Choose another generation.')
-  const { generation: made, gateway, message } = answer
+  const { generation: made, gateway, message, changes } = answer
   const nowMs = services.now()
   await services.store.auditTrail.add(
     entryOf(nowMs, actorOf(request), {
@@ -195,6 +197,7 @@ async function rollBack(services: AdminServices, request: AdminRequest): Promise
       action: 'configuration.rollback',
       target: String(number),
       detail: `generation ${made} of ${gateway}: ${reason}`,
+      ...configurationChange(changes),
     }),
   )
   const json = { generation: made, content_of: number, scope: 'gateway', gateway, message }

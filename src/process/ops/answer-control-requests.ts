@@ -43,8 +43,9 @@ export function localConfigControl(source: ConfigSource, log: Logger): ConfigCon
       const shown = { isInForce, values: objectOf(withoutSecrets(content.shown)) }
       return { record, ...shown, comparedWith: former === null ? null : comparedWith, changes }
     },
-    async rollBack({ generation, author, reason }) {
-      const result = resultOf(generation, await source.rollBack(generation, { author, reason }))
+    async rollBack({ generation, author, reason, isRecorded }) {
+      const outcome = await source.rollBack(generation, { author, reason }, isRecorded)
+      const result = resultOf(generation, outcome)
       if (result.result !== 'applied') {
         const { gateway, generation_hash } = generationFields(source.current())
         log.warn(ROLLBACK_FAILED, { generation, gateway, generation_hash, reason: result.message })
@@ -155,13 +156,13 @@ function previous({ history }: ConfigSource, generation: number): number | null 
 }
 
 /** A rollback acts on one gateway: each has generations of its own, and perhaps a file of its own. */
-function applied({ generation, config }: Snapshot): RollbackResult {
+function applied({ generation, config, changes }: Snapshot): RollbackResult {
   const { name: gateway } = config.server
   const others = isRedisUrl(config.store)
     ? 'other gateways of the store keep their configuration: roll each of them back, or change their files'
     : 'no other gateway shares its store'
   const message = `only the gateway '${gateway}' has rolled back; ${others}`
-  return { result: 'applied', generation, gateway, message }
+  return { result: 'applied', generation, gateway, changes, message }
 }
 
 function resultOf(

@@ -61,7 +61,7 @@ export async function answerGenerations(
     log.warn(ROLLBACK_FAILED, { generation, gateway, generation_hash, client_address, reason })
     throw error
   }
-  return rollBack(control, { generation, ...by })
+  return rollBack(control, { generation, ...by, isRecorded: false })
 }
 
 async function bodyOf(req: IncomingMessage): Promise<string> {

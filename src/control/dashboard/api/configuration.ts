@@ -1,4 +1,5 @@
 /** The configuration for administrators: generations, rollbacks, the fleet. */
+import { configurationChange } from '../../../accounts/changes/audit-text.js'
 import { GatewayError } from '../../../errors.js'
 import { maskedConfig } from '../../../config/masked-config.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -64,7 +65,7 @@ async function rollBack(
   { generation, reason }: { readonly generation: number; readonly reason: string },
 ): Promise<Reply> {
   const { account, user } = actor.session
-  const wish = { generation, author: user.email, reason }
+  const wish = { generation, author: user.email, reason, isRecorded: true }
   const answer = await services.configControl.rollBack(wish)
   if (answer === null) throw unanswered()
   if (answer.result !== 'applied') {
@@ -75,6 +76,7 @@ async function rollBack(
     action: 'configuration.rollback',
     target: String(generation),
     detail: `generation ${String(answer.generation)} of ${answer.gateway}: ${reason}`,
+    ...configurationChange(answer.changes),
   }
   await services.store.auditTrail.add(entryOf(services, actor, what))
   const { gateway, message } = answer

@@ -238,8 +238,15 @@ async function bind(
       return isOf(current, verified) ? { passwordHash: '' } : null
     },
     // A new user has an entry already.
-    (before) =>
-      before.signedInAtMs === undefined ? [] : [ownEntry(services, request, { user, action: 'user.bind' })],
+    (before, after) =>
+      before.signedInAtMs === undefined
+        ? []
+        : [
+            {
+              ...ownEntry(services, request, { user, action: 'user.bind' }),
+              ...{ detail: user.email, ...userChange(before, after) },
+            },
+          ],
     // Others may have opened these: with a password, or with a link that they made themselves.
     () => ({ ends: [allSignIns(user.id)] }),
   )
