@@ -110,7 +110,7 @@ export function command(open: OpenStore = withStore, now = Date.now) {
     .command('statement')
     .requiredOption('--account <NAME>', ACCOUNT)
     .requiredOption('--month <YYYY-MM>', 'the month of a statement, such as 2026-11', checkedMonth)
-    .option('--by <GROUP>', 'split the lines by program, user or dimension:NAME', checkedSplit)
+    .option('--by <GROUP>', 'split the lines by client_format, program, user or dimension:NAME', checkedSplit)
     .addOption(csvOption())
     .option('--json', 'print JSON')
     .addOption(configOption())
@@ -234,7 +234,7 @@ function checkedMonth(text: string): string {
 /** Throws `UsageError`. */
 function checkedSplit(text: string): StatementGrouping {
   if (isStatementGrouping(text)) return text
-  throw new UsageError(`--by must be program, user or dimension:NAME, not "${text}"`)
+  throw new UsageError(`--by must be client_format, program, user or dimension:NAME, not "${text}"`)
 }
 
 /** Prints a statement. A purged account has the lines that it had. */

@@ -1,7 +1,8 @@
 /**
  * The statement of a month: what each key of an account, and of all below it, used of each model. Each
  * request counts under the tree at its own time, so that a closed month never changes, and every sum is exact
- * to the nano-dollar. By program, person or dimension, a line is split by the entries that are kept.
+ * to the nano-dollar. By client format, program, person or dimension, a line is split by the entries that
+ * are kept.
  */
 import { compareNanoUsd } from '../base/nano-usd.js'
 import { adminTurns } from '../base/turn-queue.js'
@@ -15,7 +16,6 @@ import { AT_ONCE, accountUses, type AccountUseSource } from './account-uses.js'
 import { KeyNames } from './names.js'
 import type { StatementGrouping } from './is-statement-grouping.js'
 import { storedAs } from './usage-groups.js'
-import { isOfEntries } from './sums-of-entries.js'
 import { valuesOfEntries } from './values-of-entries.js'
 import { monthRange } from './ranges.js'
 import {
@@ -38,8 +38,8 @@ interface StatementLine extends ReportFigures {
   readonly key_id: string
   readonly model: string
   /**
-   * The program, person or value of the dimension, if the statement is split; `(none)` for requests without,
-   * `(not kept)` for those whose entries are no longer kept.
+   * The client format, program, person or value of the dimension, if the statement is split; `(none)` for
+   * requests without, `(not kept)` for those whose entries are no longer kept.
    */
   readonly group?: string
 }
@@ -84,9 +84,7 @@ export async function statementOf(
   // Before the sums, so that each request that is read here is in them.
   const stored = by === null ? null : storedAs(by)
   const values =
-    stored === null || !isOfEntries(stored)
-      ? null
-      : await valuesOfEntries(store, { ...range, by: stored, selection }, nameOf)
+    stored === null ? null : await valuesOfEntries(store, { ...range, by: stored, selection }, nameOf)
   const uses = await accountUses(store, { ...range, by: 'keys' }, { selection, tree: true })
   const keys = await KeyNames.for(store, uses.length)
   // A group of one use, as nearly all are, has no sum of its own.

@@ -5,7 +5,7 @@ import { isOwnUse, isUseBelow, type AccountSelection } from './account-selection
 import type { AccountUseSource } from './account-uses.js'
 import { entriesIn } from './entries-in-range.js'
 import { AccountPaths } from './names.js'
-import { FURTHER, groupNamesOf, NONE, type EntryGrouping } from './sums-of-entries.js'
+import { FURTHER, groupNamesOf, NONE, type GroupedBy } from './sums-of-entries.js'
 import type { Totals } from './totals.js'
 
 /** Requests with more values of one line are one together. */
@@ -14,7 +14,7 @@ const MOST_VALUES = 100_000
 interface EntriesQuery {
   readonly fromMs: number
   readonly toMs: number
-  readonly by: EntryGrouping
+  readonly by: GroupedBy
   /** Null: all accounts. */
   readonly selection: AccountSelection | null
 }

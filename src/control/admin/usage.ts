@@ -43,7 +43,9 @@ const LABEL = /^label:[a-z0-9_.-]{1,32}$|^dimension:[a-z][a-z0-9_]{0,31}$/
 const BY = textType((text) => GROUPINGS.includes(text) || LABEL.test(text), {
   fix: `Send one of ${GROUPINGS.join(', ')}, label:NAME, dimension:NAME.`,
 })
-const SPLIT_BY = textType(isStatementGrouping, { fix: 'Send program, user or dimension:NAME.' })
+const SPLIT_BY = textType(isStatementGrouping, {
+  fix: 'Send client_format, program, user or dimension:NAME.',
+})
 /** A text of at most 400 characters. */
 export const ANY = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
 

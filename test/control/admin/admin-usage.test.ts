@@ -135,6 +135,10 @@ onBothStores(t, 'usage and requests', async (t, settings) => {
   t.match(table.text, /^account,key,key_id,model,requests,/)
   const split = await ask('GET', `/accounts/acme/statements/${month}?by=program`)
   t.match(split.json, { by: 'program', lines: [{ account: 'acme', key_id: keyId, group: /./ }] })
+  const byFormat = await ask('GET', `/accounts/acme/statements/${month}?by=client_format`)
+  const formats = itemsOf(byFormat.json, 'lines').map((line) => line['group'])
+  t.same([...new Set(formats)].sort(), ['chat', 'image_edits'], 'each request by its format')
+  t.same(byFormat.json['total'], statement.json['total'])
   t.match(await ask('GET', `/accounts/acme/statements/${month}?by=team`), {
     status: 400,
     json: { field: 'by' },

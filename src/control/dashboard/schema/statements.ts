@@ -22,7 +22,7 @@ export const statementQuery = z.strictObject({
   account: scope.optional(),
   /** A file of all lines instead of JSON. */
   format: z.literal('csv').optional(),
-  /** `program`, `user` or `dimension:NAME`: splits each line by the ledger entries that are kept. */
+  /** `client_format`, `program`, `user`, `dimension:NAME`: splits each line by the entries that are kept. */
   by: z.string().refine(isStatementGrouping, { error: 'is not a grouping' }).optional(),
   /** Part of an account, a key, a model or a group. */
   search: search.optional(),

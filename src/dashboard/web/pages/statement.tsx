@@ -15,6 +15,7 @@ import { useScope } from '../shell/session.js'
 
 /** Dimensions are splits besides. */
 const SPLITS = [
+  { value: 'client_format', label: 'Client format' },
   { value: 'program', label: 'Program' },
   { value: 'user', label: 'Person' },
 ] as const
