@@ -3,10 +3,10 @@
  * has of the period, the limit that holds, and a forecast. A budget that is younger than its period counts
  * the whole. Of one in all the limit's own counter is shown: it outlives what the ledger keeps.
  */
+import { compareNanoUsd } from '../../base/nano-usd.js'
 import { HOUR_MS } from '../../base/time-units.js'
 import { displayNameOf } from '../../accounts/names.js'
 import type { ApiKey, KeyLimits, LimitRaise } from '../../accounts/account.js'
-import type { Config } from '../../config/config.js'
 import { ownSubject } from '../../limits/find-limits.js'
 import { LIMIT_MEMBERS, type BudgetKind, type LimitMember } from '../../base/limit-members.js'
 import type { BudgetDemand } from '../../store/ledger.js'
@@ -84,7 +84,7 @@ export async function budgetsIn(services: Services, scope: BudgetScope): Promise
   const found = [
     ...scope.accounts.flatMap((node) => ofAccount(services, scope, node)),
     ...scope.keys.flatMap((key) => ofKey(services, scope, key)),
-    ...(scope.withLabels ? ofLabels(services.snapshot().config) : []),
+    ...(scope.withLabels ? await ofLabels(services, nowMs) : []),
   ]
   const keyIds = scope.keys.map(({ id }) => id)
   const [days, spent] = await Promise.all([
@@ -148,22 +148,48 @@ function ofKey(services: Services, { tree, mayChange }: BudgetScope, key: ApiKey
   })
 }
 
-/** The budgets of values of labels that rules of the configuration name. */
-function ofLabels({ limits }: Pick<Config, 'limits'>): Found[] {
-  return limits.flatMap(({ scope, value, amounts, plan, account, key, model, prefix, upstream }) => {
+/** Values of one rule for all values of a label, those with the highest spend. */
+const MOST_VALUES = 200
+
+/** The budgets of labels by rules of the configuration: of the named value, or of each with spend. */
+async function ofLabels(services: Services, nowMs: number): Promise<Found[]> {
+  const found: Found[] = []
+  const { limits } = services.snapshot().config
+  for (const { scope, value, amounts, plan, account, key, model, prefix, upstream } of limits) {
     const isWhole = [plan, account, key, model, prefix, upstream].every((selector) => selector === null)
-    if (!scope.startsWith('label:') || value === null || !isWhole) return []
-    const name = `${scope.slice('label:'.length)}=${value}`
-    return BUDGETS.flatMap(({ kind: budget, field }) => {
+    if (!scope.startsWith('label:') || !isWhole) continue
+    const label = scope.slice('label:'.length)
+    for (const { kind: budget, field } of BUDGETS) {
       const limit = amounts[field]
-      if (limit === undefined) return []
-      const of = { kind: 'label', ofId: name, name, account: null, source: 'configuration' } as const
-      const none = { limitNanoUsd: limit, costNanoUsd: 0 }
-      const demand = { kind: budget, subject: `label:${name};value`, shared: true, ...none }
-      const counter = { accountId: '', demand }
-      return [{ ...of, subject: name, budget, limit, counter, raise: null, mayChange: false, counts: [name] }]
-    })
-  })
+      if (limit === undefined) continue
+      const pairs =
+        value === null ? await pairsWithSpend(services, { label, budget, nowMs }) : [`${label}=${value}`]
+      for (const name of pairs) {
+        // A rule for every value counts beside one that names it.
+        const own = value === null ? '' : ';value'
+        const none = { shared: true, limitNanoUsd: limit, costNanoUsd: 0 }
+        const demand = { kind: budget, subject: `label:${name}${own}`, ...none }
+        found.push({
+          ...{ kind: 'label', ofId: name, name, account: null, source: 'configuration' },
+          ...{ subject: `${name}${own}`, budget, limit, counter: { accountId: '', demand } },
+          ...{ raise: null, mayChange: false, counts: [name] },
+        })
+      }
+    }
+  }
+  return found
+}
+
+/** `team=red`: the values that have spent money in the running period, the highest first. */
+async function pairsWithSpend(
+  { ledger }: Services,
+  { label, budget, nowMs }: { readonly label: string; readonly budget: BudgetKind; readonly nowMs: number },
+): Promise<string[]> {
+  const toMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS + HOUR_MS
+  const span = { accountId: null, fromMs: spanOf(budget, nowMs).fromMs, toMs }
+  const uses = await ledger.groupUse({ ...span, by: `label=${label}=` })
+  const sorted = uses.toSorted((one, other) => compareNanoUsd(other.costNanoUsd, one.costNanoUsd))
+  return [...new Set(sorted.map(({ keyId }) => keyId))].slice(0, MOST_VALUES)
 }
 
 function raiseOf(

@@ -27,7 +27,8 @@ async function rowsOf(browser: Browser, query = '?account=all') {
 }
 
 async function check(t: Test, store?: string): Promise<void> {
-  const more = 'limits: [{ scope: label:team, value: red, usd_per_month: 100 }]'
+  const more =
+    'limits: [{ scope: label:team, value: red, usd_per_month: 100 }, { scope: label:env, usd_per_month: 7 }]'
   const stage = await startStage(t, { more, ...(store === undefined ? {} : { store }) })
   const admin = await stage.signedIn('root@example.com', 'max', 'admin')
   const make = async (name: string, parentId?: string) => {
@@ -39,7 +40,7 @@ async function check(t: Test, store?: string): Promise<void> {
   const key = aKey(search.id, { name: 'ci', limits: { nanoUsdPerDay: 10 * USD } })
   await putKey(stage.store, key, null)
   await stage.store.ledger.settle(
-    aRow(search.id, { keyId: key.id, costNanoUsd: 9 * USD, labels: 'team=red' }),
+    aRow(search.id, { keyId: key.id, costNanoUsd: 9 * USD, labels: 'env=prod team=red' }),
   )
   const { user } = await createUser(stage.store, {
     email: 'lead@example.com',
@@ -70,8 +71,9 @@ async function check(t: Test, store?: string): Promise<void> {
     t.equal(named(all, 'acme')?.spentNanoUsd, 9 * USD, 'with all below it')
     t.match(named(all, 'ci'), { kind: 'key', ofId: key.id, account: 'acme-search', period: 'day' })
     t.match(named(all, 'team=red'), { kind: 'label', spentNanoUsd: 9 * USD, mayChange: false })
-    t.equal(all.rows[0]?.name, 'acme-search', 'what is over is first')
-    t.equal(all.counts.over, 1)
+    t.match(named(all, 'env=prod'), { kind: 'label', limitNanoUsd: 7 * USD, status: 'over' })
+    t.same([...all.rows.slice(0, 2)].map(({ name }) => name).sort(), ['acme-search', 'env=prod'], 'first')
+    t.equal(all.counts.over, 2)
     const own = await rowsOf(lead, '')
     t.equal(named(own, 'team=red'), undefined, 'labels are of no account')
     t.match([named(own, 'acme')?.mayChange, named(own, 'acme-search')?.mayChange], [false, true])
@@ -79,7 +81,10 @@ async function check(t: Test, store?: string): Promise<void> {
       { name: 'acme-search' },
       { name: 'ci' },
     ])
-    t.match((await rowsOf(admin, '?account=all&kind=label')).rows, [{ name: 'team=red' }])
+    t.match((await rowsOf(admin, '?account=all&kind=label')).rows, [
+      { name: 'env=prod' },
+      { name: 'team=red' },
+    ])
     t.equal(
       (await rowsOf(admin)).without.some(({ name }) => name === 'acme'),
       false,
