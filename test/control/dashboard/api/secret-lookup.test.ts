@@ -60,6 +60,14 @@ const VENDORS: readonly (readonly [start: string, alphabet: string, length: numb
   ['sk_live_', BASE62, 24],
   ...['ghp_', 'gho_', 'github_pat_'].map((start) => [start, BASE62, 36] as const),
   ['bedrock-api-key-', `${BASE62}+/`, 120],
+  ['vck_', BASE62, 56],
+  ['vcp_', BASE62, 56],
+  ['cpk_', '0123456789abcdef', 32],
+  ['psk-', BASE62, 40],
+  ['jina_', BASE62, 60],
+  ['pa-', `${BASE62}-_`, 43],
+  ['rc_', '0123456789abcdef', 64],
+  ['0123456789abcdef0123456789abcdef.', BASE62, 16],
 ]
 const RANDOM_KEYS = 100
 
@@ -73,6 +81,8 @@ const PLAIN = [
   'ci-runner',
   'sk_9fQ2x',
   'sk-learn-embeddings',
+  'pa-team-of-the-checkout-app-in-production',
+  'vck-is-not-a-prefix-of-words',
   'key_0123456789abcdef',
   'acc_0123456789abcdef',
   '01927b3e-3f2a-7c1d-9e8f-0123456789ab',
