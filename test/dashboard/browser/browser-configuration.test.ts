@@ -26,7 +26,7 @@ void t.test('the page of the configuration', { skip: third(2) }, async (t) => {
   const text = fileText(served.emulator)
   const generation = async (): Promise<unknown> =>
     (JSON.parse((await served.ops('/config')).text) as Record<string, unknown>)['generation']
-  served.write(`${text}on_loss: reject\n`)
+  served.write(`# author: ada@example.com\n${text}on_loss: reject\n`)
   await until(async () => (await generation()) === 2)
 
   const chromium = await launch(t)
@@ -69,6 +69,22 @@ void t.test('the page of the configuration', { skip: third(2) }, async (t) => {
     return response.text()
   })
   t.match(audit, 'configuration.rollback')
+
+  const before = new Task(page)
+  await before.nav('Audit log')
+  const log = page.getByRole('table', { name: 'Audit log' })
+  const [loaded, rolledBack] = ['loaded a changed configuration', 'rolled back the configuration'].map(
+    (words) => log.getByRole('row').filter({ hasText: words }),
+  )
+  await loaded?.first().waitFor()
+  t.match(
+    await loaded?.first().innerText(),
+    /ada@example\.com[\s\S]*generation 2 of[\s\S]*on_loss\s+"report"\s+"reject"/,
+  )
+  t.match(await rolledBack?.first().innerText(), /root@example\.com[\s\S]*on_loss\s+"reject"\s+"report"/)
+  before.end(t, 'what changed before an incident', 1)
+  await before.nav('Configuration')
+  await table.waitFor()
 
   served.write(fileText(served.emulator, { port: 1 }))
   await until(async () => (await generation()) === 4)

@@ -42,9 +42,29 @@ export function DrawerSection({ title, children }: DrawerSectionProps) {
   )
 }
 
+interface ChangesProps extends Pick<GenerationReply, 'changes'> {
+  /** Further ones open on demand. */
+  readonly most?: number
+}
+
 /** The values that a change has set, or that differ between two generations of the configuration. */
-export function Changes({ changes }: Pick<GenerationReply, 'changes'>) {
+export function Changes({ changes, most = changes.length }: ChangesProps) {
   if (changes.length === 0) return null
+  const rest = changes.length - most
+  return (
+    <>
+      <ChangeList changes={changes.slice(0, most)} />
+      {rest <= 0 ? null : (
+        <details>
+          <summary>and {rest} more</summary>
+          <ChangeList changes={changes.slice(most)} />
+        </details>
+      )}
+    </>
+  )
+}
+
+function ChangeList({ changes }: Pick<GenerationReply, 'changes'>) {
   return (
     <ul className="changes stack gap-4" aria-label="Changes">
       {changes.map(({ path, before, after }) => (

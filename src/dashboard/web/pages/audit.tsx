@@ -9,6 +9,7 @@ import { Changes } from '../components/facts.js'
 import { FilterBar, NoMatches, type ListFilter } from '../components/filter-bar.js'
 import { Filter } from '../components/form.js'
 import { Empty } from '../components/loading-states.js'
+import { ACTION_TEXTS, actionText } from '../format/audit-texts.js'
 import { DAY_MS } from '../format/time.js'
 import { setFilter, useLocation } from '../routing.js'
 import { useNow } from '../shell/clock.js'
@@ -16,6 +17,8 @@ import { Page } from '../shell/page.js'
 import { useScope } from '../shell/session.js'
 
 const PAGE = 50
+/** Changed values of a row; further ones open on demand. */
+const SHOWN_CHANGES = 5
 /** The start of a period is rounded, so that the list does not load again with each tick of the clock. */
 const STEP_MS = 300_000
 
@@ -29,15 +32,25 @@ const ACCOUNT: Column<AuditEntry> = {
 }
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { id: 'who', head: 'By', cell: ({ actor }) => actor },
-  { id: 'what', head: 'Action', cell: ({ action }) => <code>{action}</code> },
+  {
+    id: 'what',
+    head: 'Action',
+    cell: ({ action }) => (
+      <>
+        {actionText(action)}
+        <br />
+        <span className="soft small">{action}</span>
+      </>
+    ),
+  },
   {
     id: 'detail',
     head: 'Detail',
-    cell: ({ detail, reason, changes }) => (
+    cell: (entry) => (
       <>
-        {changes.length === 0 ? detail : nameIn(detail)}
-        <Changes changes={changes} />
-        {reason === null ? null : <span className="soft"> Reason: {reason}</span>}
+        {nameOf(entry)}
+        <Changes changes={entry.changes} most={SHOWN_CHANGES} />
+        {entry.reason === null ? null : <span className="soft"> Reason: {entry.reason}</span>}
       </>
     ),
     className: 'wide-cell',
@@ -51,9 +64,12 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   },
 ]
 
-/** `ci; limits: none → …`: the differences are listed below it. */
-function nameIn(detail: string): string {
-  return detail.includes(' → ') ? (detail.split('; ')[0] ?? detail) : detail
+/** What was changed: the account by its name, everything else as it was called at the time. */
+function nameOf({ action, detail, accountName, changes }: AuditEntry): string {
+  // `ci; limits: none → …`: the differences are listed below it.
+  const name = changes.length > 0 && detail.includes(' → ') ? (detail.split('; ')[0] ?? detail) : detail
+  const isAccount = /^account\.(?:create|change|plan|raise|disable|enable|purge)$/.test(action)
+  return isAccount ? (accountName ?? name) : name
 }
 
 /** The columns of the changes of one account. */
@@ -120,7 +136,13 @@ function actionOf(show: string | null): string | null {
   return show === 'sign-ins' ? 'session.' : '!session.'
 }
 
-const KINDS = ['account', 'key', 'member', 'user', 'session', 'configuration', 'token', 'recording']
+const KINDS = [...new Set(Object.keys(ACTION_TEXTS).map((action) => action.split('.')[0] ?? ''))]
+
+/** `configuration` has no plural here, and `batch` an irregular one. */
+function plural(kind: string): string {
+  return kind === 'configuration' ? 'the configuration' : kind === 'batch' ? 'batches' : `${kind}s`
+}
+
 const DAYS = [
   { value: '24h', label: 'Last 24 h', days: 1 },
   { value: '7d', label: 'Last 7 d', days: 7 },
@@ -132,11 +154,8 @@ const FILTERS: readonly ListFilter[] = [
     name: 'action',
     label: 'Action',
     options: [
-      ...KINDS.map((kind) => ({ value: `${kind}.`, label: `all of ${kind}s` })),
-      ...['key.create', 'key.change', 'key.rotate', 'key.revoke', 'account.disable'].map((value) => ({
-        value,
-        label: value,
-      })),
+      ...KINDS.map((kind) => ({ value: `${kind}.`, label: `all of ${plural(kind)}` })),
+      ...Object.entries(ACTION_TEXTS).map(([value, text]) => ({ value, label: `${text} (${value})` })),
     ],
     isFree: true,
   },

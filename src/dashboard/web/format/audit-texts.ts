@@ -1,0 +1,58 @@
+/** The actions of the audit log in words: what a person did, without whose or with what. */
+
+/** Each action that an entry may have; a test compares them with the code that writes entries. */
+export const ACTION_TEXTS: Readonly<Record<string, string>> = {
+  'account.create': 'created an account',
+  'account.change': 'changed an account',
+  'account.plan': 'changed the plan of an account',
+  'account.raise': 'raised the budget of an account',
+  'account.disable': 'disabled an account',
+  'account.enable': 'enabled an account',
+  'account.purge': 'purged an account',
+  'account.reset-link': 'made a password link',
+  'account.password': 'changed the own password',
+  'account.password-by-link': 'set a password by a link',
+  'account.password-lost': 'asked for a link for a forgotten password',
+  'account.set-up': 'set up the first administrator',
+  'account.sign-up': 'signed up',
+  'batch.cancel': 'cancelled a batch',
+  'configuration.load': 'loaded a changed configuration',
+  'configuration.rollback': 'rolled back the configuration',
+  'denial.create': 'denied an identity',
+  'denial.remove': 'removed the denial of an identity',
+  'invitation.accept': 'accepted an invitation',
+  'key.create': 'created a key',
+  'key.change': 'changed a key',
+  'key.raise': 'raised the budget of a key',
+  'key.rotate': 'rotated a key',
+  'key.revoke': 'revoked a key',
+  'login.approve': 'approved a program',
+  'login.deny': 'refused a program',
+  'login.end': 'ended the sign-ins of programs',
+  'member.create': 'added a member',
+  'member.change': 'changed the role of a member',
+  'member.invite': 'invited a member',
+  'member.remove': 'removed a member',
+  'recording.read': 'read a recorded conversation',
+  'recording.delete': 'deleted a recorded conversation',
+  'run.end': 'ended a run',
+  'session.sign-in': 'signed in with a password',
+  'session.sign-in-oidc': 'signed in with the identity provider',
+  'session.end-all': 'signed out everywhere',
+  'token.create': 'created an admin token',
+  'token.revoke': 'revoked an admin token',
+  'user.create': 'created a user',
+  'user.role': 'changed the role of a user',
+  'user.disable': 'disabled a user',
+  'user.enable': 'enabled a user',
+  'user.invite': 'made a link for a user',
+  'user.password': 'set the password of a user',
+  'user.email': 'followed a changed address',
+  'user.bind': 'bound a user to an identity',
+  'user.unbind': 'freed a user from an identity',
+}
+
+/** `revoked a key`; an action of another version as it is. */
+export function actionText(action: string): string {
+  return ACTION_TEXTS[action] ?? action
+}
