@@ -43,7 +43,7 @@ export interface RollbackRequest {
   readonly generation: number
   readonly author: string
   readonly reason: string
-  /** Whether who asks writes the entry of the audit trail; otherwise the gateway does. */
+  /** Whether the caller writes the entry of the audit trail; otherwise the gateway does. */
   readonly isRecorded: boolean
 }
 

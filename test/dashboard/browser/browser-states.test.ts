@@ -147,6 +147,62 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(await quick.page.locator('.skeleton-row').count(), 0, 'a quick answer shows none')
   })
 
+  await t.test('figures never stand under the label of another range', async (t) => {
+    for (const path of ['/', '/usage', '/operations']) {
+      let release = (): void => undefined
+      let isHeld = false
+      const held = new Promise<void>((resolve) => (release = resolve))
+      const { page } = await visit(browser, `${path}?range=24h`, {
+        api: async (_, asked, query) => {
+          if (isHeld && asked === (path === '/operations' ? '/failures' : '/usage')) await held
+          return { body: replyTo(asked, query) }
+        },
+      })
+      await settle(page)
+      const shown = page.locator(path === '/operations' ? 'table' : '.cards').last()
+      await shown.waitFor()
+      const former = await shown.innerText()
+      isHeld = true
+      await page.getByRole('button', { name: '7 d', exact: true }).click()
+      await page.locator('.late .skeleton').first().waitFor()
+      const texts = await page.locator('main').innerText()
+      t.notOk(texts.includes(former), `${path}: the figures of 24 h are gone`)
+      release()
+      await page.locator('.late .skeleton').first().waitFor({ state: 'detached' })
+      await page.context().close()
+    }
+  })
+
+  await t.test('data that cannot be loaded is not live', async (t) => {
+    for (const path of ['/', '/requests']) {
+      let isDown = false
+      const { page } = await visit(browser, path, {
+        api: (_, asked, query) =>
+          isDown && asked === '/live'
+            ? refusal(503, 'store_unavailable', 'The store does not answer.')
+            : { body: replyTo(asked, query) },
+      })
+      const dot = page.locator('.pulse')
+      await page.locator('.pulse.on').waitFor()
+      isDown = true
+      await dot.getByText('not updated').waitFor()
+      t.equal(await page.locator('.pulse.on').count(), 0, `${path}: grey`)
+      isDown = false
+      await page.locator('.pulse.on').waitFor()
+      await page.context().close()
+    }
+    const { page } = await visit(browser, '/', {
+      api: (_, asked, query) =>
+        asked === '/live'
+          ? refusal(503, 'store_unavailable', 'The store does not answer.')
+          : { body: replyTo(asked, query) },
+    })
+    const failed = page.getByRole('alert').filter({ hasText: 'The latest requests could not be loaded' })
+    await failed.waitFor()
+    t.match(await failed.innerText(), /req_of_the_test/)
+    await failed.getByRole('button', { name: 'Retry' }).waitFor()
+  })
+
   await t.test('an ended session leads to the sign-in page, and back', async (t) => {
     let isIn = true
     const watched = await visit(browser, '/keys', {

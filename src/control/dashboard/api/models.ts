@@ -2,7 +2,7 @@
 import { factsFor } from '../../../config/catalogue.js'
 import { isConfigured, type Snapshot } from '../../../config/config.js'
 import { arrayOf, objectOf, stringOf } from '../../../base/json.js'
-import { TASK_NAMES, type TaskName } from '../../../formats/chat/operations.js'
+import { TASK_NAMES } from '../../../formats/chat/operations.js'
 import { priceAt, type ModelFacts } from '../../../formats/chat/model-facts.js'
 import { dialectsByRequest } from '../../../gateway/upstreams/choose-openai-endpoint.js'
 import { Prices } from '../../../ledger/find-price.js'
@@ -132,22 +132,36 @@ function explained(services: Services, model: string): schema.ExplainReply {
     dialectWhy: target === undefined ? null : dialectsByRequest(target.upstream, facts).why,
     others: [...others],
     catalogueId: snapshot.catalogue.find(requested)?.id ?? null,
-    operations: TASK_NAMES.flatMap((operation) => servedOperation(services, { operation, model })),
+    ...operationsOf(services, model),
   }
 }
 
-/** The first upstream that serves the operation; empty if none does. */
-function servedOperation(
+/** The first upstream that serves each operation, or why none does. */
+function operationsOf(
   { explain }: Services,
-  { operation, model }: { readonly operation: TaskName; readonly model: string },
-): schema.ExplainReply['operations'] {
+  model: string,
+): Pick<schema.ExplainReply, 'operations' | 'notServed'> {
   const plain = { labels: {}, hasImages: false, hasTools: false, promptTokens: 0, body: null }
-  const { served_by: upstream, upstreams } = objectOf(explain({ ...plain, model, operation })['operation'])
-  const serving = arrayOf(upstreams)
-    .map(objectOf)
-    .find((each) => each['upstream'] === upstream)
-  const form = stringOf(serving?.['form'])
-  return typeof upstream === 'string' && form !== undefined ? [{ operation, upstream, form }] : []
+  const explained = TASK_NAMES.map((operation) => {
+    const {
+      served_by: upstream,
+      upstreams,
+      refusal,
+    } = objectOf(explain({ ...plain, model, operation })['operation'])
+    const serving = arrayOf(upstreams)
+      .map(objectOf)
+      .find((each) => each['upstream'] === upstream)
+    const [by, form, reason] = [stringOf(upstream), stringOf(serving?.['form']), stringOf(refusal)]
+    return { operation, by, form, reason }
+  })
+  return {
+    operations: explained.flatMap(({ operation, by, form }) =>
+      by === undefined || form === undefined ? [] : [{ operation, upstream: by, form }],
+    ),
+    notServed: explained.flatMap(({ operation, reason }) =>
+      reason === undefined ? [] : [{ operation, reason }],
+    ),
+  }
 }
 
 function modelView(snapshot: Snapshot, router: Router, facts: ModelFacts): schema.Model {
@@ -198,7 +212,8 @@ const pricesOf = new WeakMap<Snapshot, { readonly prices: Prices; readonly until
 /** Prices may begin or end at an hour. */
 const PRICES_HOLD_MS = 60_000
 
-function pricesNow(snapshot: Snapshot): Prices {
+/** The prices in force. */
+export function pricesNow(snapshot: Snapshot): Prices {
   const known = pricesOf.get(snapshot)
   if (known !== undefined && known.untilMs > Date.now()) return known.prices
   const { config, catalogue } = snapshot

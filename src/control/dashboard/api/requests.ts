@@ -12,6 +12,8 @@ import {
   selectRequests,
   type RequestSelection,
 } from '../request-selection.js'
+import { costPartsOf } from '../cost-parts.js'
+import { pricesNow } from './models.js'
 import { newRowNames, requestsCsvHeader, requestsCsvLine, rowViews } from '../request-rows.js'
 import { notFound } from '../routing/access.js'
 import {
@@ -155,7 +157,9 @@ async function requestById(
   const row = await services.ledger.entry(accountId, id)
   if (row === null) throw notFound()
   const [view] = await rowViews(services, [row])
-  return { status: 200, json: { row: view } }
+  const { upstream, model, modelAnswered } = row
+  const price = upstream === null ? null : pricesNow(services.snapshot()).find(upstream, model, modelAnswered)
+  return { status: 200, json: { row: view, costParts: costPartsOf(row, price) } }
 }
 
 /** Every request that matches, page by page. */

@@ -145,6 +145,8 @@ export const explainReply = z.strictObject({
   catalogueId: z.string().nullable(),
   /** The endpoints beside chat and embeddings that the route serves, and the form in which it does. */
   operations: z.array(z.strictObject({ operation: z.string(), upstream: z.string(), form: z.string() })),
+  /** The other endpoints, each with the message of its refusal; absent or empty without a route. */
+  notServed: z.array(z.strictObject({ operation: z.string(), reason: z.string() })).optional(),
 })
 
 /** `POST /playground/gemini`: the model, since the path of that format contains it. */

@@ -351,7 +351,19 @@ export const failuresReply = z.strictObject({
 
 /** The query of `GET /requests/{id}`. */
 export const requestQuery = z.strictObject({ account: scope.optional() })
-export const requestReply = z.strictObject({ row: requestRow })
+
+const costPart = z.strictObject({
+  kind: z.enum(['input', 'cached', 'written to cache', 'output']),
+  tokens: count,
+  usdPerMillion: z.number(),
+  costNanoUsd: nanoUsdSum,
+})
+/** One request. */
+export const requestReply = z.strictObject({
+  row: requestRow,
+  /** Why it cost what it did, at the prices in force; absent or empty if they do not add up to its cost. */
+  costParts: z.array(costPart).optional(),
+})
 
 /**
  * `GET /live`: the latest requests. The page polls it each second while visible. The reply has an `etag`, so
@@ -392,5 +404,7 @@ export type FailuresReply = z.output<typeof failuresReply>
 /** A page of requests. */
 export type RequestsReply = z.output<typeof requestsReply>
 export type RequestReply = z.output<typeof requestReply>
+/** The tokens of one kind of a request, and what they cost. */
+export type CostPart = z.output<typeof costPart>
 /** The latest requests. */
 export type LiveReply = z.output<typeof liveReply>

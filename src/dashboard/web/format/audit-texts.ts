@@ -12,7 +12,7 @@ export const ACTION_TEXTS: Readonly<Record<string, string>> = {
   'account.reset-link': 'made a password link',
   'account.password': 'changed the own password',
   'account.password-by-link': 'set a password by a link',
-  'account.password-lost': 'asked for a link for a forgotten password',
+  'account.password-lost': 'requested a password link',
   'account.set-up': 'set up the first administrator',
   'account.sign-up': 'signed up',
   'batch.cancel': 'cancelled a batch',
@@ -52,7 +52,7 @@ export const ACTION_TEXTS: Readonly<Record<string, string>> = {
   'user.unbind': 'freed a user from an identity',
 }
 
-/** `revoked a key`; an action of another version as it is. */
+/** `revoked a key`; an action of another version unchanged. */
 export function actionText(action: string): string {
   return ACTION_TEXTS[action] ?? action
 }

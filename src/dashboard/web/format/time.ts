@@ -53,6 +53,14 @@ export function date(ms: number, nowMs: number): string {
   return new Date(ms).getFullYear() === new Date(nowMs).getFullYear() ? day.format(ms) : dayOfYear.format(ms)
 }
 
+/** `today, 18:00`, `12 Nov, 18:00`; the start of a day without the time. */
+export function endTime(ms: number, nowMs: number): string {
+  const at = minute.format(ms)
+  const on = date(ms, nowMs)
+  if (on === date(nowMs, nowMs)) return `today, ${at}`
+  return at === '00:00' ? on : `${on}, ${at}`
+}
+
 const month = new Intl.DateTimeFormat(LOCALE, { month: 'long', year: 'numeric', timeZone: 'UTC' })
 
 /** `November 2026`: the month in UTC. */

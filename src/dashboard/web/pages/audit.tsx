@@ -64,7 +64,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   },
 ]
 
-/** What was changed: the account by its name, everything else as it was called at the time. */
+/** What was changed: the account by its name, everything else by its name at the time. */
 function nameOf({ action, detail, accountName, changes }: AuditEntry): string {
   // `ci; limits: none → …`: the differences are listed below it.
   const name = changes.length > 0 && detail.includes(' → ') ? (detail.split('; ')[0] ?? detail) : detail

@@ -327,7 +327,7 @@ function Line({ model, route }: LineProps) {
 }
 
 function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
-  const { route, why, dialectWhy, others, operations } = explained
+  const { route, why, dialectWhy, others, operations, notServed = [] } = explained
   return (
     <DrawerSection title="Current route">
       <p>{why}</p>
@@ -351,6 +351,20 @@ function RouteFacts({ explained }: { readonly explained: ExplainReply }) {
           </Fact>
           <Fact name="Endpoints">
             {operations.map(({ operation, form }) => `${operation} (form ${form})`).join(', ') || null}
+          </Fact>
+          <Fact name="Not served">
+            {notServed.length === 0 ? null : (
+              <details>
+                <summary>{notServed.map(({ operation }) => operation).join(', ')}</summary>
+                <ul className="stack gap-4">
+                  {notServed.map(({ operation, reason }) => (
+                    <li key={operation}>
+                      <b>{operation}</b>: {reason}
+                    </li>
+                  ))}
+                </ul>
+              </details>
+            )}
           </Fact>
           <Fact name="Other routes">{others.join(', ') || null}</Fact>
         </Facts>

@@ -55,10 +55,6 @@ export function OperationsPage() {
         {(data) => (
           <>
             <Upstreams upstreams={data.upstreams} />
-            <History />
-            <Config config={data.config} />
-            <LedgerMemory memory={data.ledgerMemory} />
-            <Archive archive={data.archive} />
             <Block title="Failures" note={`by upstream, kind and model, ${range.words}`}>
               <FailureGroups
                 query={{ account: 'all', ...range.times }}
@@ -66,6 +62,10 @@ export function OperationsPage() {
                 everyMs={range.everyMs}
               />
             </Block>
+            <History />
+            <Config config={data.config} />
+            <LedgerMemory memory={data.ledgerMemory} />
+            <Archive archive={data.archive} />
           </>
         )}
       </Loaded>

@@ -7,7 +7,7 @@ import { FormDialog, type OpenDialog } from '../components/dialog.js'
 import { TextField } from '../components/form.js'
 import { report } from '../components/notices.js'
 import { dollars } from '../format/number.js'
-import { date, DAY_MS, fullTime, inputTime } from '../format/time.js'
+import { DAY_MS, endTime, fullTime, inputTime } from '../format/time.js'
 
 const USD = 1e9
 const WEEK_MS = 7 * DAY_MS
@@ -37,7 +37,7 @@ export function RaiseNote({ row: { raise } }: Pick<RaiseProps, 'row'>) {
   const { fromNanoUsd, untilMs, reason, by } = raise
   return (
     <span className="soft small cut" title={`${reason} (${fullTime(untilMs)})`}>
-      raised from {dollars(fromNanoUsd)} until {date(untilMs, Date.now())}: “{reason}”, {by}
+      raised from {dollars(fromNanoUsd)} until {endTime(untilMs, Date.now())}: “{reason}”, {by}
     </span>
   )
 }
@@ -71,7 +71,7 @@ function Raise({ row, period, toMs, onClose }: FormProps) {
         }
         if (kind === 'key') await change('POST /keys/{id}/raise', body, ofId, { account: row.account })
         else await change('POST /accounts/{id}/limits/raise', body, ofId)
-        report(`The budget of ${name} is $${usd} until ${date(body.untilMs, Date.now())}.`)
+        report(`The budget of ${name} is $${usd} until ${endTime(body.untilMs, Date.now())}.`)
       }}
       onClose={onClose}
     >

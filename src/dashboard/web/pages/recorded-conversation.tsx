@@ -2,13 +2,16 @@
 import { useState } from 'react'
 import type { RecordingReply, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
+import { urlOf } from '../api/client.js'
 import { change } from '../api/endpoints.js'
 import { Button } from '../components/button.js'
 import { DrawerSection } from '../components/facts.js'
 import { Confirm } from '../components/dialog.js'
 import { report } from '../components/notices.js'
 import { Loaded } from '../components/loading-states.js'
-import { useRights } from '../shell/session.js'
+import { go } from '../routing.js'
+import { useRights, useSession } from '../shell/session.js'
+import { keepRecording, objectsIn } from './playground/from-recording.js'
 
 /** One message of the conversation as text. */
 interface Turn {
@@ -63,17 +66,32 @@ export function RecordedConversation({ row }: { readonly row: RequestRow }) {
 
 function Text({ id, account }: { readonly id: string; readonly account: string }) {
   const resource = useResource('/recordings/{id}', { id, account })
+  const { makesKeys } = useRights()
+  const user = useSession().session.user?.email ?? ''
+  const tryAgain = (recording: RecordingReply): void => {
+    keepRecording(user, recording)
+    go(urlOf('/playground', { account, model: recording.model }))
+  }
   return (
     <Loaded resource={resource} what="The conversation">
       {(recording) => (
-        <ol className="conversation stack gap-12">
-          {turnsIn(recording).map(({ who, text }, at) => (
-            <li key={at}>
-              <h4>{who}</h4>
-              <pre>{text}</pre>
-            </li>
-          ))}
-        </ol>
+        <>
+          <ol className="conversation stack gap-12">
+            {turnsIn(recording).map(({ who, text }, at) => (
+              <li key={at}>
+                <h4>{who}</h4>
+                <pre>{text}</pre>
+              </li>
+            ))}
+          </ol>
+          {makesKeys ? (
+            <p>
+              <Button icon="playground" onClick={() => tryAgain(recording)}>
+                Try it in the playground
+              </Button>
+            </p>
+          ) : null}
+        </>
       )}
     </Loaded>
   )
@@ -107,11 +125,4 @@ function partText(part: Readonly<Record<string, unknown>>): string {
 function callText({ name, arguments: given, json }: Readonly<Record<string, unknown>>): string {
   const input = [given, json].find((each) => typeof each === 'string')
   return `${String(name)}(${typeof input === 'string' ? input : ''})`
-}
-
-function objectsIn(value: unknown): Readonly<Record<string, unknown>>[] {
-  const items: readonly unknown[] = Array.isArray(value) ? value : []
-  return items.flatMap((item) => {
-    return typeof item === 'object' && item !== null ? [Object.fromEntries(Object.entries(item))] : []
-  })
 }

@@ -3,7 +3,7 @@
  * entry names is a link to it.
  */
 import type { ReactNode } from 'react'
-import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
+import type { CostPart, RequestRow } from '../../../control/dashboard/schema/schema.js'
 import { useResource } from '../api/use-resource.js'
 import { Icon } from '../components/button.js'
 import { CodeBlock, CopyButton } from '../components/copy-button.js'
@@ -24,7 +24,7 @@ import {
   type AdviceTarget,
   type AttemptRow,
 } from '../format/failure-texts.js'
-import { duration, exactCount, plural } from '../format/number.js'
+import { duration, exactCount, exactDollars, plural, price } from '../format/number.js'
 import { dimensionsOf, FORMAT_NAMES } from '../format/request-formats.js'
 import { clockTime, fullTime, HOUR_MS } from '../format/time.js'
 import { unitsText } from '../format/units.js'
@@ -45,7 +45,7 @@ export function RequestDrawer({ id, onClose }: DrawerProps) {
   return (
     <Dialog title="Request" side onClose={onClose}>
       <Loaded resource={resource} what="This request">
-        {({ row }) => <Contents row={row} />}
+        {({ row, costParts = [] }) => <Contents row={row} costParts={costParts} />}
       </Loaded>
     </Dialog>
   )
@@ -62,6 +62,10 @@ function useLinks(row: RequestRow) {
     account: to('/', { account: row.accountId }),
     key: isKey ? keyLink({ accountId: row.accountId, id: row.keyId }) : null,
     model: row.model === 'other' ? null : urlOf('/models', { model: row.model }),
+    playground:
+      rights.makesKeys && row.modelAsked !== null
+        ? urlOf('/playground', { model: row.modelAsked, format: row.clientFormat })
+        : null,
     upstream: (upstream: string) => to('/requests', { upstream }),
     attempt: ({ upstream, outcome }: AttemptRow) => to('/requests', { upstream, outcome }),
     alike: to('/requests', { outcome: row.outcome, upstream: row.upstream }),
@@ -110,7 +114,12 @@ function MaybeLink({ to, children }: { readonly to: string | null; readonly chil
   return to === null ? <>{children}</> : <Link to={to}>{children}</Link>
 }
 
-function Contents({ row }: { readonly row: RequestRow }) {
+interface ContentsProps {
+  readonly row: RequestRow
+  readonly costParts: readonly CostPart[]
+}
+
+function Contents({ row, costParts }: ContentsProps) {
   const links = useLinks(row)
   const isFailed = row.cause !== null
   const timing = (
@@ -131,6 +140,7 @@ function Contents({ row }: { readonly row: RequestRow }) {
           <TokenFacts row={row} />
           <Fact name="Cost">
             <Money nano={row.costNanoUsd} />
+            <CostParts parts={costParts} />
           </Fact>
           <Fact name="Price version">{row.priceVersion}</Fact>
         </Facts>
@@ -223,6 +233,12 @@ function RequestFacts({ row, links }: PartProps) {
           </MaybeLink>
         )}
         {row.model === 'other' ? <span className="tag">unknown model</span> : null}
+        {links.playground === null ? null : (
+          <>
+            {' · '}
+            <Link to={links.playground}>Try it in the playground</Link>
+          </>
+        )}
       </Fact>
       <Fact name={row.cause === null ? 'Model that answered' : 'Model at the upstream'}>
         {modelAnswered === null ? <Absent /> : <Name text={modelAnswered} />}
@@ -350,6 +366,20 @@ function TokenFacts({ row: { usage, units, source, tokensAfterDisconnect } }: { 
         {tokensAfterDisconnect === 0 ? null : `${exactCount(tokensAfterDisconnect)} tokens`}
       </Fact>
     </>
+  )
+}
+
+/** `1,204 input × $0.75 = $0.000903`, a line for each kind of tokens. */
+function CostParts({ parts }: { readonly parts: readonly CostPart[] }) {
+  if (parts.length === 0) return null
+  return (
+    <ul className="stack gap-4" aria-label="Why it cost that">
+      {parts.map(({ kind, tokens, usdPerMillion, costNanoUsd }) => (
+        <li key={kind} className="soft small">
+          {exactCount(tokens)} {kind} × {price(usdPerMillion)} per million = {exactDollars(costNanoUsd)}
+        </li>
+      ))}
+    </ul>
   )
 }
 

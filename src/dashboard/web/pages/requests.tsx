@@ -1,6 +1,6 @@
 /** Requests, newest first, with filters in the address and a drawer per request. */
-import type { RequestRow } from '../../../control/dashboard/schema/schema.js'
-import { useList, useLive, useResource } from '../api/use-resource.js'
+import type { LiveReply, RequestRow } from '../../../control/dashboard/schema/schema.js'
+import { useList, useLive, useResource, type Resource } from '../api/use-resource.js'
 import { urlOf, type Query } from '../api/client.js'
 import { read } from '../api/endpoints.js'
 import { SaveCsv } from '../components/button.js'
@@ -23,6 +23,7 @@ import { useKeyFilters } from './key-filters.js'
 import { OpenedRequest, RequestTable } from './request-table.js'
 
 const PAGE = 50
+const USUAL_SORT = '-atMs'
 
 export function RequestsPage() {
   const { query } = useLocation()
@@ -37,6 +38,11 @@ export function RequestsPage() {
     ...range?.times,
   }
   const isGrouped = query.get('group') === 'failures'
+  const isOpen = range === null || range.times['toMs'] === undefined
+  const isPlain = isOpen && setRules(filters).every((rule) => rule.of !== undefined)
+  const isNewestFirst = (query.get('sort') ?? USUAL_SORT) === USUAL_SORT
+  const isLatest = isPlain && !isGrouped && isNewestFirst && !query.has('after')
+  const live = useLive(of, isLatest)
   return (
     <Page
       title="Requests"
@@ -49,7 +55,7 @@ export function RequestsPage() {
           <SaveCsv path="/requests.csv" query={asked} />
         </>
       }
-      filters={<RequestFilters {...{ known, range }} />}
+      filters={<RequestFilters {...{ known, range, live }} />}
     >
       <div className="row spread">
         <Chips filters={filters} />
@@ -66,7 +72,7 @@ export function RequestsPage() {
           everyMs={range?.everyMs}
         />
       ) : (
-        <List {...{ of, asked, filters, known, range }} />
+        <List {...{ asked, filters, known, range }} live={isLatest ? live.data : null} />
       )}
       <OpenedRequest />
     </Page>
@@ -82,23 +88,17 @@ interface FiltersProps {
 }
 
 interface ListProps extends FiltersProps {
-  /** Whose requests. */
-  readonly of: Parameters<typeof useLive>[0]
   readonly asked: Query
+  /** The latest requests, if the list begins with them. */
+  readonly live: LiveReply | null
 }
 
 /** One page of requests. The first page states how many newer ones there are, and shows them on demand. */
-function List({ of, asked, filters, known, range }: ListProps) {
-  const { query } = useLocation()
+function List({ asked, filters, known, range, live }: ListProps) {
   const list = useList('/requests', { ...asked, limit: PAGE }, ({ rows }) => rows, {
     sortable: true,
-    usualSort: '-atMs',
+    usualSort: USUAL_SORT,
   })
-  const isOpen = range === null || range.times['toMs'] === undefined
-  const isPlain = isOpen && setRules(filters).every(({ of }) => of !== undefined)
-  const isLatest = isPlain && !query.has('after') && list.sort === '-atMs'
-  const latest = useLive(of, isLatest)
-  const live = isLatest ? latest.data : null
   const waiting = (live?.rows ?? []).filter((row) => {
     return isNew(row, list.rows ?? []) && row.atMs >= (range?.fromMs ?? 0) && matchesFilters(row, filters)
   })
@@ -129,7 +129,11 @@ function isNew(row: RequestRow, shown: readonly RequestRow[]): boolean {
   return shown.every(({ requestId }) => requestId !== row.requestId)
 }
 
-function RequestFilters({ known, range }: Omit<FiltersProps, 'filters'>) {
+interface BarProps extends Omit<FiltersProps, 'filters'> {
+  readonly live: Resource<unknown>
+}
+
+function RequestFilters({ known, range, live }: BarProps) {
   return (
     <FilterBar
       search={{ label: 'Search requests', hint: 'Request id or client request id' }}
@@ -137,7 +141,7 @@ function RequestFilters({ known, range }: Omit<FiltersProps, 'filters'>) {
       also={RANGE_NAMES}
       before={<RangePicker range={range} hasAny />}
     >
-      <Pulse on={range?.isLive !== false} />
+      <Pulse on={range?.isLive !== false} of={[live]} />
     </FilterBar>
   )
 }

@@ -248,8 +248,12 @@ function Cards({ page: { account } }: { readonly page: AccountPageReply }) {
 /** Nothing without requests. */
 function CostByGroup({ name, hasBelow }: { readonly name: string; readonly hasBelow: boolean }) {
   const [group, title] = hasBelow ? ['below', 'Cost by account'] : ['key', 'Cost by key']
-  const { data } = useResource('/usage', { account: name, tree: 'true', range: '30d', by: 'day', group })
-  return data === null ? null : <CostChart title={title} usage={data} />
+  const asked = { account: name, tree: 'true', range: '30d', by: 'day', group }
+  return (
+    <Loaded resource={useResource('/usage', asked)} what={title} skeleton={null}>
+      {(usage) => <CostChart title={title} usage={usage} />}
+    </Loaded>
+  )
 }
 
 function AccountsBelow({ name }: { readonly name: string }) {
@@ -274,16 +278,21 @@ function AccountsBelow({ name }: { readonly name: string }) {
 
 /** The failures of the account and of all below it; nothing without one. */
 function Failures({ name }: { readonly name: string }) {
-  const { data } = useResource('/failures', { account: name, tree: 'true', range: '7d' })
-  if (data === null || data.groups.length === 0) return null
+  const resource = useResource('/failures', { account: name, tree: 'true', range: '7d' })
   return (
-    <Block
-      title="Failures"
-      note="of it and all below it, last 7 d"
-      action={<Link to={`/requests?account=${name}&range=7d&group=failures`}>See all failures</Link>}
-    >
-      <FailureTable reply={data} most={FAILURES} address={{ account: name }} />
-    </Block>
+    <Loaded resource={resource} what="The failures" skeleton={null}>
+      {(data) =>
+        data.groups.length === 0 ? null : (
+          <Block
+            title="Failures"
+            note="of it and all below it, last 7 d"
+            action={<Link to={`/requests?account=${name}&range=7d&group=failures`}>See all failures</Link>}
+          >
+            <FailureTable reply={data} most={FAILURES} address={{ account: name }} />
+          </Block>
+        )
+      }
+    </Loaded>
   )
 }
 

@@ -16,6 +16,7 @@ import { report } from '../../components/notices.js'
 import { useExampleModel, RequestCode } from '../../components/request-code.js'
 import { Tabs } from '../../components/tabs.js'
 import { baseOf } from '../../format/request-formats.js'
+import { kindText } from '../../format/failure-texts.js'
 import { Failed } from '../../components/loading-states.js'
 import { Ago } from '../../components/values.js'
 import { dollars, duration, plural } from '../../format/number.js'
@@ -337,6 +338,7 @@ function FirstRequest({ apiKey: { id, accountId } }: { readonly apiKey: Key }) {
           <span className={`status ${row.outcome === 'ok' ? 'good' : 'bad'}`}>
             {row.status}, {row.model}, {duration(row.durationMs)}
             {row.costNanoUsd === null ? '' : `, ${dollars(row.costNanoUsd)}`}
+            {row.outcome === 'ok' ? '' : `: ${row.errorMessage ?? kindText(row.outcome)}`}
           </span>{' '}
           <Link to={`/requests?account=${accountId}&request=${row.requestId}`} target="_blank">
             Open request
