@@ -153,7 +153,9 @@ function encodingFault(request: ChatRequest, dialect: DialectName, model: string
   // own provider judges.
   const foreign = model !== MODELS[dialect] && model !== NEWER[dialect]
   const isJudged = request.native?.some(({ isVendors }) => isVendors === true) === true
-  if (foreign || isJudged || request.rest['thinking'] !== undefined) return null
+  // The gateway refuses these itself for an upstream of another format, before it translates them.
+  const isRefused = dialect !== 'openai-chat' && request.native?.some(({ refusal }) => refusal !== undefined)
+  if (foreign || isJudged || isRefused === true || request.rest['thinking'] !== undefined) return null
   const actual = refusalOf({ dialect, upstreamCodec }, objectOf(JSON.parse(written)), request)
   // Calls and results without a counterpart are left to a provider of the client's own format.
   if (actual === null || (dialect === 'openai-chat' && UNPAIRED.test(actual))) return null

@@ -69,9 +69,10 @@ function representable(reply: Reply): Reply {
   const tools = reply.blocks.some(({ type }) => type === 'tool')
   const raw = encodeFinishReason(reply.reason, tools, false)
   const reason = tools && raw === 'stop' ? 'tool-use' : stopReasonOf('openai-chat', raw)
-  // Only the ledger uses the lifetime of cache writes.
+  // Only the ledger uses the lifetime of cache writes, and numbers of pictures.
   const usage = { ...reply.usage }
   delete usage.cacheWrite1h
+  delete usage.units
   return { ...reply, id: SEED.id, model: SEED.model, raw, reason, usage }
 }
 

@@ -61,7 +61,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/control/admin/': ['src/control/'],
   'test/control/dashboard/api/': ['src/control/', 'src/store/'],
   'test/dashboard/browser/': ['src/dashboard/web/', 'src/control/dashboard/'],
-  'test/control/faults-at-doors.test': ['src/control/', 'src/accounts/changes/', 'src/store/'],
+  'test/control/doors/faults-at-doors.test': ['src/control/', 'src/accounts/changes/', 'src/store/'],
   'test/control/login/': ['src/control/login/', 'src/accounts/logins/', 'src/store/'],
   'test/control/sign-in/': ['src/control/', 'src/accounts/', 'src/store/'],
   'test/deploy/archive-smoke.test': ['src/store/archive/', 'deploy/', 'config/gateway.redis.yaml'],
