@@ -137,7 +137,14 @@ export class Authenticator {
 
   /** The identity of the key of an earlier request, by its digest. Throws and rejects as `identify` does. */
   identifyProven(digest: string): Identity | Promise<Identity> {
-    return this.decideToken(digest)
+    const found = this.decideToken(digest)
+    return found instanceof Promise ? found.then((of) => this.stillAccepted(of)) : this.stillAccepted(found)
+  }
+
+  /** The setting that accepts an imported key may change after it was proven. */
+  private stillAccepted(identity: Identity): Identity {
+    if (identity.imported !== true || this.settings().acceptImportedKeys) return identity
+    throw this.unauthenticated('unknown')
   }
 
   /** Whether tokens of workloads are accepted. */

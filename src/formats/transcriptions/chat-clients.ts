@@ -136,7 +136,7 @@ function soundIn(part: UserPart): Sound | null {
   return /^(?:audio|video)\//.test(mediaType) ? { mediaType, data } : null
 }
 
-/** Extensions by which OpenAI tells formats apart, where the type does not end with it. */
+/** OpenAI reads the format of sound from the extension of its file: those that differ from the media type. */
 const EXTENSIONS: Readonly<Record<string, string>> = { mpeg: 'mp3', mp4: 'm4a', 'x-m4a': 'm4a' }
 
 function fileOf({ mediaType: type, data }: Sound): UploadedFile {

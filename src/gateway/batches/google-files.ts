@@ -20,7 +20,7 @@ import { sendObject } from '../phases/relay.js'
 import { uploadAddress } from '../upload-ticket.js'
 import { chunksOf } from './body-chunks.js'
 import { LineLengths } from './line-lengths.js'
-import { limitIn, queryOf } from './object-page.js'
+import { googlePageOf, queryOf } from './object-page.js'
 
 /** Whether an id is one of the gateway. */
 export function isOwnFile(id: string | null | undefined): boolean {
@@ -51,16 +51,8 @@ export function googleFile({ id, name, bytes, purpose, createdAtMs, expiresAtMs 
 
 /** A page of files as the Gemini API lists them. */
 export function googlePage(x: Exchange, files: readonly StoredFile[]): JsonObject {
-  const query = queryOf(x)
-  const limit = limitIn(query, { maxLimit: 100, usualLimit: 10, name: 'pageSize' })
-  const token = query.get('pageToken') ?? ''
-  const begin = token === '' ? 0 : files.findIndex(({ id }) => id === token)
-  if (begin === -1) throw malformed('pageToken must be one of the list', 'pageToken')
-  const next = files[begin + limit]
-  return {
-    files: files.slice(begin, begin + limit).map(googleFile),
-    ...(next !== undefined && { nextPageToken: next.id }),
-  }
+  const { items, next } = googlePageOf(files, queryOf(x), { maxLimit: 100, usualLimit: 10 })
+  return { files: items.map(googleFile), ...next }
 }
 
 /** What files are kept with. */

@@ -1,4 +1,4 @@
-/** Pages of OpenAI's lists of objects, newest first. */
+/** Pages of lists of objects, newest first, as OpenAI's and Google's clients select them. */
 import type { JsonObject } from '../../base/json.js'
 import { malformed } from '../../errors.js'
 import type { Exchange } from '../client-exchange.js'
@@ -24,6 +24,23 @@ export function limitIn(
   const limit = Number(query.get(name) ?? usualLimit)
   if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit
   throw malformed(`${name} must be a whole number from 1 to ${maxLimit}`, name)
+}
+
+/** The page that Google's `pageSize` and `pageToken` select. Throws `malformed_request`. */
+export function googlePageOf<Item extends { readonly id: string }>(
+  all: readonly Item[],
+  query: URLSearchParams,
+  limits: Omit<PageOptions, 'name'>,
+): { readonly items: readonly Item[]; readonly next: { readonly nextPageToken?: string } } {
+  const limit = limitIn(query, { ...limits, name: 'pageSize' })
+  const token = query.get('pageToken') ?? ''
+  const begin = token === '' ? 0 : all.findIndex(({ id }) => id === token)
+  if (begin === -1) throw malformed('pageToken must be one of the list', 'pageToken')
+  const next = all[begin + limit]
+  return {
+    items: all.slice(begin, begin + limit),
+    next: next === undefined ? {} : { nextPageToken: next.id },
+  }
 }
 
 /** A page, and the reply with its items in the form of the list. */

@@ -9,7 +9,7 @@ import { hasEnded, type Batch, type BatchInfo } from '../../../policy/batch-reco
 import type { StoredFile } from '../../../policy/file-store.js'
 import { codeNamed } from '../google-codes.js'
 import { storeRequests } from '../inline-requests.js'
-import { limitIn } from '../object-page.js'
+import { googlePageOf } from '../object-page.js'
 import { unknownId } from '../serve-files.js'
 import type { Asking, ClientForm, LineForm, LineOutcome } from './client-form.js'
 import { requestMember, textId } from './read-line.js'
@@ -57,17 +57,10 @@ export const geminiForm: ClientForm = {
     return withResults(batch, results)
   },
   page(batches, query) {
-    const limit = limitIn(query, { maxLimit: 1000, usualLimit: 50, name: 'pageSize' })
-    const token = query.get('pageToken') ?? ''
-    const begin = token === '' ? 0 : batches.findIndex(({ id }) => id === token)
-    if (begin === -1) throw malformed('pageToken must be one of the list', 'pageToken')
-    const next = batches[begin + limit]
+    const { items, next } = googlePageOf(batches, query, { maxLimit: 1000, usualLimit: 50 })
     return {
-      ids: batches.slice(begin, begin + limit).map(({ id }) => id),
-      around: (operations) => ({
-        operations: [...operations],
-        ...(next !== undefined && { nextPageToken: next.id }),
-      }),
+      ids: items.map(({ id }) => id),
+      around: (operations) => ({ operations: [...operations], ...next }),
     }
   },
   cancelled: {},
