@@ -4,13 +4,8 @@
  */
 import type { Command } from '@commander-js/extra-typings'
 import type { ApiKey } from '../accounts/account.js'
-import {
-  MAX_OVERLAP_MS,
-  changeKey,
-  createKey,
-  revokeKey,
-  rotateKey,
-} from '../accounts/changes/change-keys.js'
+import { changeKey, createKey, revokeKey } from '../accounts/changes/change-keys.js'
+import { MAX_OVERLAP_MS, rotateKey } from '../accounts/changes/rotate-key.js'
 import { raiseKeyLimit } from '../accounts/changes/raise-limit.js'
 import { newSecret } from '../accounts/key-secret.js'
 import { labelsText, NO_LABELS, readLabel } from '../accounts/labels.js'

@@ -19,6 +19,7 @@ import { FirstValues } from '../observe/metrics/key-label-metrics.js'
 import { Metrics } from '../observe/metrics/metrics.js'
 import { newSealSecret } from '../store/seal.js'
 import { runPrimary, type Primary } from './cluster/primary.js'
+import { rollingRestarts, type Restarts } from './cluster/rolling-restart.js'
 import { ArchiveRunner, archiveHealth } from '../store/archive/start-archive.js'
 import type { DataPlane } from './data-plane.js'
 import { LazyAdminApi } from './lazy-admin-api.js'
@@ -209,7 +210,13 @@ async function inWorkers(opened: Opened): Promise<Ports> {
       closed: () => closeAll(opened),
     })
     primary = fleet
-    restarts = rollingRestarts({ ...opened, fleet, ops, shared })
+    restarts = rollingRestarts({
+      source,
+      log,
+      fleet,
+      ops,
+      payloadOf: (snapshot) => payloadOf(snapshot, shared),
+    })
     source.validateWith((snapshot) => fleet.tryOut(payloadOf(snapshot, shared)))
     const apply = (snapshot: Snapshot): void => {
       archive.adopt(snapshot.config)
@@ -315,44 +322,6 @@ async function openOpsPort(opened: Opened, { canaries, ...pages }: OpsPages): Pr
 }
 
 /**
- * Rolling restarts of the workers with the newest files. Settings that need a restart take effect, including
- * those of the ops port.
- */
-function rollingRestarts(
-  parts: Opened & {
-    readonly fleet: Primary<Generation>
-    readonly ops: Ops
-    readonly shared: SharedValues
-  },
-): Restarts {
-  const { source, log, fleet, ops, shared } = parts
-  const replace = async (): Promise<void> => {
-    await source.reload()
-    const running = source.current().config.server
-    const revert = source.takeWaiting()
-    const snapshot = source.current()
-    const { server } = snapshot.config
-    log.info('rolling restart begins', { workers: server.workers })
-    const isSameAddress = running.host === server.host && running.port === server.port
-    const movesOps = running.opsHost !== server.opsHost || running.opsPort !== server.opsPort
-    try {
-      log.changeTo(snapshot.config.log)
-      if (movesOps) await ops.move({ host: server.opsHost, port: server.opsPort })
-      const payload = payloadOf(snapshot, shared)
-      await fleet.restart({ payload, workers: server.workers, isSameAddress })
-    } catch (error) {
-      revert()
-      log.changeTo(source.current().config.log)
-      if (movesOps) await ops.move({ host: running.opsHost, port: running.opsPort })
-      fleet.publish(payloadOf(source.current(), shared))
-      throw error
-    }
-    await source.announce({ opsHost: server.opsHost, opsPort: ops.port })
-  }
-  return new Restarts({ ready: () => fleet.previousExited(), replace, log })
-}
-
-/**
  * V8 options that can be set while a process runs. A worker has one core, so parallel garbage collection
  * threads only compete with each other. Pretenuring retains objects that short-lived objects reference.
  * Requests run through many small functions: a three times higher inlining limit saves 5 to 10 % of a reply
@@ -408,74 +377,5 @@ function payloadOf(snapshot: Snapshot, { sealSecret, setUpSecret, gatewayId }: S
     waitingForRestart: snapshot.waitingForRestart,
     setUpSecret,
     gatewayId,
-  }
-}
-
-// Runs rolling restarts of the workers in sequence. Requests for a restart while another one waits share it.
-
-/** The steps of a rolling restart. */
-interface RestartSteps {
-  /** Resolves when the workers that the last restart replaced have exited. */
-  readonly ready: () => Promise<void>
-  /** Replaces the workers; rejects, with the previous workers in place, if the new ones cannot serve. */
-  readonly replace: () => Promise<void>
-  readonly log: Logger
-}
-
-/** The progress of restarts, for the ops port. */
-interface RestartState {
-  /** Restarts requested since the start. */
-  readonly asked: number
-  /** Restarts that succeeded or failed. */
-  readonly settled: number
-  /** Why the last one failed; null if it succeeded. */
-  readonly failure: string | null
-}
-
-/** Accepts requests for restarts. */
-class Restarts {
-  private readonly steps: RestartSteps
-  private asked = 0
-  private settled = 0
-  private failure: string | null = null
-  private isRunning = false
-
-  constructor(steps: RestartSteps) {
-    this.steps = steps
-  }
-
-  get state(): RestartState {
-    const { asked, settled, failure } = this
-    return { asked, settled, failure }
-  }
-
-  /** Starts a restart, or schedules one after the running restart. */
-  request(): void {
-    this.asked += 1
-    if (!this.isRunning) void this.run()
-  }
-
-  private async run(): Promise<void> {
-    this.isRunning = true
-    while (this.settled < this.asked) {
-      await this.steps.ready()
-      const requested = this.asked
-      this.failure = await this.runOnce()
-      this.settled = requested
-    }
-    this.isRunning = false
-  }
-
-  private async runOnce(): Promise<string | null> {
-    const { log, replace } = this.steps
-    const sinceMs = performance.now()
-    try {
-      await replace()
-      log.info('rolling restart done', { elapsed_ms: performance.now() - sinceMs })
-      return null
-    } catch (error) {
-      log.error('rolling restart failed; the previous workers continue', error)
-      return error instanceof Error ? error.message : String(error)
-    }
   }
 }

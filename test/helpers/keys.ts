@@ -1,6 +1,7 @@
 /** Keys of accounts as the command line makes them, with times and limits as the store has them. */
 import type { Account, ApiKey, KeyLimits, KeyReference } from '../../src/accounts/account.js'
 import * as changes from '../../src/accounts/changes/change-keys.js'
+import * as rotation from '../../src/accounts/changes/rotate-key.js'
 import type { Plans } from '../../src/accounts/plans.js'
 import { shownAmounts } from '../../src/config/schema/limits-schema.js'
 import type { JsonObject } from '../../src/base/json.js'
@@ -49,7 +50,10 @@ interface Rotation {
 /** Rotates a key. */
 export function rotateKey({ store, plans, account, old, overlapMs, now = Date.now }: Rotation) {
   const changing = { store: silent(store), plans, nowMs: now(), actor: { actor: 'test', address: null } }
-  return changes.rotateKey(changing, account, { key: old, ...(overlapMs === undefined ? {} : { overlapMs }) })
+  return rotation.rotateKey(changing, account, {
+    key: old,
+    ...(overlapMs === undefined ? {} : { overlapMs }),
+  })
 }
 
 /** Revokes a key. */

@@ -6,7 +6,7 @@ import t from 'tap'
 import { DEFINITIONS, LABELS, type MetricDefinition } from '../../src/observe/metrics/metric-definitions.js'
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import type { AuthResult } from '../../src/accounts/authentication/authentication-result.js'
-import type { Hop } from '../../src/observe/metrics/label-values.js'
+import type { Hop } from '../../src/observe/metrics/closed-labels.js'
 import { metricsPage } from '../../docs/generate/metrics-page.js'
 
 const HOPS: Hop[] = [

@@ -1,16 +1,12 @@
 /**
- * What a change may give: limits within those of the account, its plan and the accounts above, for everybody;
- * and what tokens with an account and users of the dashboard may give beside that.
+ * What a change may give: limits within those above (`limits-above.ts`), for everybody; and what tokens with
+ * an account and users of the dashboard may give beside that.
  */
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
-import { LIMIT_MEMBERS, unitOf } from '../../base/limit-members.js'
-import type { Store } from '../../store/store.js'
-import type { Account, KeyLimits } from '../account.js'
-import { limitsAt } from '../limit-raises.js'
+import type { KeyLimits } from '../account.js'
 import { MANAGED_BY, PRIORITY } from '../labels.js'
-import { planNamed, type Plans } from '../plans.js'
-import { limitsIn } from './fields.js'
 import { isSame, textIn } from './field-types.js'
+import { limitBeyond } from './limits-above.js'
 import { invalid, Refusal } from './refusal.js'
 
 /** What a token with an account may give. */
@@ -26,22 +22,6 @@ export interface TokenBounds {
 
 /** What the maker of a change may give: a user of the dashboard who is no administrator; null: everything. */
 export type Bounds = TokenBounds | { readonly of: 'user' } | null
-
-/**
- * The limits of the account, of its plan and of the accounts above it; with `atMs` those at this time, raises
- * included.
- */
-export async function limitsAbove(
-  { store, plans }: { readonly store: Pick<Store, 'ancestorsOf'>; readonly plans: Plans },
-  account: Account,
-  atMs = Infinity,
-): Promise<KeyLimits[]> {
-  const above = [account, ...(await store.ancestorsOf(account))]
-  return above.flatMap(({ limits = {}, raises, plan }) => [
-    limitsAt({ limits, raises }, atMs),
-    planNamed(plans, plan)?.limits ?? {},
-  ])
-}
 
 /** The values of a change, beside those before it. */
 interface Wish {
@@ -131,22 +111,6 @@ export function outlives(field: string, endsAtMs: number): Refusal {
     field,
     fix: 'Send that time or an earlier one.',
   })
-}
-
-/** A changed limit above one of the accounts above. */
-function limitBeyond(values: JsonObject, before: JsonObject, most: readonly KeyLimits[]): Refusal | null {
-  const former = limitsIn(before['limits']) ?? {}
-  const wanted = limitsIn(values['limits']) ?? {}
-  for (const member of LIMIT_MEMBERS) {
-    const { field, name } = member
-    const amount = wanted[field]
-    if (amount === undefined || amount === former[field]) continue
-    const bound = most.map((limits) => limits[field]).find((limit) => limit !== undefined && limit < amount)
-    if (bound === undefined) continue
-    const detail = `The account allows ${bound / unitOf(member)} at most.`
-    return new Refusal('forbidden', detail, { field: `limits.${name.replace(' ', '.')}`, fix: 'Send less.' })
-  }
-  return null
 }
 
 /**

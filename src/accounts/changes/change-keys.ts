@@ -1,6 +1,6 @@
 /**
- * Creates, changes, rotates and revokes keys: each in one transaction with its entry of the audit trail. The
- * dashboard, the command line and the admin API call it; `decide.ts` decides.
+ * Creates, changes and revokes keys: each in one transaction with its entry of the audit trail. The
+ * dashboard, the command line and the admin API call it; `decide.ts` decides. `rotate-key.ts` replaces a key.
  */
 import { GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
@@ -16,12 +16,12 @@ import type { Store } from '../../store/store.js'
 import { hasName, type Account, type ApiKey, type KeyReference, type PlanName } from '../account.js'
 import { numberedKeyNames } from '../names.js'
 import { planMissing, planNamed, type Plans } from '../plans.js'
-import { limitsAbove, type Bounds } from './bounds.js'
+import type { Bounds } from './bounds.js'
+import { limitsAbove } from './limits-above.js'
 import {
   conflictRefusal,
   decideKey,
   decideRevocation,
-  decideRotation,
   freshKey,
   type Actor,
   type ChangeContext,
@@ -52,7 +52,7 @@ export interface KeyWithSecret {
 const UNLIMITED_KEYS = 10_000
 
 /** The most keys of an account with the plan; none if the configuration does not have the plan. */
-function maxKeysOf(plans: Plans, name: PlanName): number {
+export function maxKeysOf(plans: Plans, name: PlanName): number {
   const plan = planNamed(plans, name)
   return plan === null ? 0 : (plan.maxKeys ?? UNLIMITED_KEYS)
 }
@@ -146,55 +146,6 @@ export async function changeKey(
 /** An existing key keeps its secret. */
 const UNUSED: FreshKey = { id: '', digest: '', prefix: '', lastFour: '', secret: null }
 
-/** Time for which an account may have one key more than its plan allows. */
-export const ROTATION_MS = 24 * 3_600_000
-
-/** The longest time for which an old key works beside the new one. */
-export const MAX_OVERLAP_MS = 30 * 24 * 3_600_000
-
-/** The new key, and when the old one ends, in ms since 1970; null: never. */
-interface Rotated {
-  readonly key: ApiKey
-  readonly secret: string
-  readonly oldEndsAtMs: number | null
-}
-
-/**
- * Replaces a key by a new one with the same settings. `overlapMs`: how long the old key works beside it; 0:
- * not at all; undefined: until it is revoked, or for 24 hours if the account then has more keys than its plan
- * allows. A rotation may exceed the plan's number of keys by one. Throws as `createKey` does.
- */
-export async function rotateKey(
-  changing: Changing,
-  account: Account,
-  { key: { id }, overlapMs }: { readonly key: KeyReference; readonly overlapMs?: number },
-): Promise<Rotated> {
-  const { store, plans, bounds } = changing
-  const latestMs = bounds?.of === 'token' ? bounds.endsAtMs : Infinity
-  const fresh = freshKey()
-  const old = await store.keyById(account.id, id)
-  const ends = { atMs: Infinity }
-  const key = await namedFreely(old?.name ?? '', (name) =>
-    changedKeys(changing, account, {
-      reads: { keys: [name], keyIds: [id] },
-      fresh,
-      decide(state, context) {
-        const former = state.keysById.get(id)
-        if (former === undefined) return { refuse: gone(former) }
-        if (isTaken(state, name, context, id)) return { refuse: 'taken' }
-        const mayStay = state.liveKeys < maxKeysOf(plans, account.plan)
-        const lasts = overlapMs ?? (mayStay ? Infinity : ROTATION_MS)
-        const decided = decideRotation(former, { name, fresh, overlapMs: lasts, latestMs }, context)
-        if (decided instanceof Refusal) return { refuse: decided }
-        if (isFull(changing, account, state, 1)) return { refuse: 'full' }
-        ends.atMs = decided.endsAtMs
-        return { write: { newKeys: decided.newKeys, keys: decided.keys, audit: decided.audit } }
-      },
-    }),
-  )
-  return { key, secret: fresh.secret ?? '', oldEndsAtMs: ends.atMs === Infinity ? null : ends.atMs }
-}
-
 /**
  * Revokes the key; revoking it again changes nothing. `accounts/authentication/check-running-requests.ts`
  * then ends its running requests. Throws `not_found`, `store_unavailable`.
@@ -216,7 +167,7 @@ export async function revokeKey(changing: Changing, account: Account, { id }: Ke
 }
 
 /** The refusal of a change of a key that is revoked, or that the account does not have. */
-function gone(key: ApiKey | undefined): Refusal {
+export function gone(key: ApiKey | undefined): Refusal {
   const detail = key === undefined ? 'The account has no key with this id.' : 'This key has ended.'
   const advice = key === undefined ? {} : { fix: 'Create a new one.' }
   return new Refusal('not_found', detail, { field: 'key', ...advice })
@@ -241,7 +192,7 @@ async function rulesOf({ store, plans, bounds = null }: Changing, account: Accou
 }
 
 /** Whether another live key has the name. */
-function isTaken(
+export function isTaken(
   { keys }: AccountState,
   name: string,
   { nowMs }: ChangeContext,
@@ -252,7 +203,7 @@ function isTaken(
 }
 
 /** Tries the name, then with a number, until no other key has it. */
-async function namedFreely(
+export async function namedFreely(
   name: string,
   attempt: (name: string) => Promise<ApiKey | 'taken'>,
 ): Promise<ApiKey> {
@@ -272,7 +223,7 @@ interface KeyDecision<Reason> {
 }
 
 /** Makes the change. Resolves with the new key, or the changed one. */
-async function changedKeys(
+export async function changedKeys(
   changing: Changing,
   account: Account,
   decision: KeyDecision<Hindrance>,

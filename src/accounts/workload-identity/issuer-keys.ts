@@ -8,7 +8,8 @@ import type { WorkloadIdentity } from '../../config/schema/identity-schema.js'
 import { GatewayError } from '../../errors.js'
 import { isObject, type JsonObject } from '../../base/json.js'
 import { isSecureAddress } from '../../http/private-addresses.js'
-import { invalid, misfitOf, publicJwkOf, type PublicJwk, type UnverifiedToken } from './read-token.js'
+import { invalid, type UnverifiedToken } from './read-token.js'
+import { misfitOf, publicJwkOf, type PublicJwk } from './signature-algorithms.js'
 
 /** Keys beyond this number are ignored. */
 const MAX_KEYS = 200

@@ -3,8 +3,9 @@
  * headers, algorithm and the types of its claims (RFC 8725). The signature is not checked here. Pure.
  */
 import { GatewayError } from '../../errors.js'
-import { isObject, type JsonObject } from '../../base/json.js'
+import type { JsonObject } from '../../base/json.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
+import { ALGORITHMS, type KeyForm } from './signature-algorithms.js'
 
 /** Longer tokens are refused. */
 const MAX_CHARS = 16 * 1024
@@ -14,26 +15,6 @@ const MAX_DEPTH = 16
 /** A JWS has three parts, a JWE five; the last part of an unsigned token is empty. */
 const COMPACT = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2}(?:(?:\.[A-Za-z0-9_-]*){2})?$/
 const JWS_PARTS = 3
-
-/** How keys of an algorithm look: the type of the key, and its curves. */
-interface KeyForm {
-  readonly kty: 'RSA' | 'EC' | 'OKP'
-  /** Null for RSA. */
-  readonly curve: string | null
-}
-
-const RSA: KeyForm = { kty: 'RSA', curve: null }
-const ED25519: KeyForm = { kty: 'OKP', curve: 'Ed25519' }
-
-/** The accepted algorithms; a symmetric one would make the issuer's public key a secret. */
-const ALGORITHMS: ReadonlyMap<string, KeyForm> = new Map([
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'].map((name) => [name, RSA] as const),
-  ['ES256', { kty: 'EC', curve: 'P-256' }],
-  ['ES384', { kty: 'EC', curve: 'P-384' }],
-  ['ES512', { kty: 'EC', curve: 'P-521' }],
-  ['EdDSA', ED25519],
-  ['Ed25519', ED25519],
-])
 
 /** The parts of a token that need no key to be read. Nothing in it is proven. */
 export interface UnverifiedToken {
@@ -139,57 +120,4 @@ function audienceIn({ aud }: JsonObject): string[] {
     if (typeof each !== 'string') throw invalid('its "aud" is not a text or a list of texts')
     return each
   })
-}
-
-/** A key of an issuer as JSON, with the members that decide whether it fits a token. */
-export interface PublicJwk {
-  readonly kty: string
-  readonly kid: string | null
-  readonly alg: string | null
-  readonly use: string | null
-  readonly curve: string | null
-  readonly mayVerify: boolean
-  readonly json: JsonObject
-}
-
-/** Null for what is not a public key that this gateway can use. */
-export function publicJwkOf(value: unknown): PublicJwk | null {
-  if (!isObject(value)) return null
-  const text = (name: string): string | null => {
-    const member = value[name]
-    return typeof member === 'string' ? member : null
-  }
-  const kty = text('kty')
-  if (kty === null) return null
-  const uses = value['key_ops']
-  const mayVerify = uses === undefined || (Array.isArray(uses) && uses.includes('verify'))
-  return {
-    ...{ kty, kid: text('kid'), alg: text('alg'), use: text('use'), curve: text('crv') },
-    mayVerify,
-    json: value,
-  }
-}
-
-/**
- * Why the key does not fit the algorithm of a token, as the rest of a sentence; null if it fits. A symmetric
- * key (`oct`) never does.
- */
-export function misfitOf(
-  jwk: PublicJwk,
-  { alg, form }: Pick<UnverifiedToken, 'alg' | 'form'>,
-): string | null {
-  if (jwk.kty !== form.kty || (form.curve !== null && jwk.curve !== form.curve)) {
-    return 'its "alg" is not that of the key'
-  }
-  const isSame = jwk.alg === null || nameOf(jwk.alg) === nameOf(alg)
-  if (!isSame) return 'its "alg" is not that of the key'
-  if ((jwk.use !== null && jwk.use !== 'sig') || !jwk.mayVerify) {
-    return 'its key is not for signatures'
-  }
-  return null
-}
-
-/** Both names of one algorithm. */
-function nameOf(alg: string): string {
-  return alg === 'Ed25519' ? 'EdDSA' : alg
 }

@@ -1,6 +1,7 @@
 /** Accounts and their limits in the admin API. */
 import { parentName } from '../../accounts/changes/audit-text.js'
-import { accountBeyond, limitsAbove } from '../../accounts/changes/bounds.js'
+import { accountBeyond } from '../../accounts/changes/bounds.js'
+import { limitsAbove } from '../../accounts/changes/limits-above.js'
 import { endsOf } from '../../accounts/changes/change-accounts.js'
 import {
   type ChangeContext,

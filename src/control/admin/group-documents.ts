@@ -1,6 +1,6 @@
 /**
- * Groups the documents of `apply` by their accounts, parents first, with what of an account has the label and
- * no document; reports references between documents that lead nowhere.
+ * Groups the documents of `apply` by their accounts, parents first, with what `--prune` removes; reports
+ * references between documents that lead nowhere.
  */
 import type { TokenBounds } from '../../accounts/changes/bounds.js'
 import type { Actor } from '../../accounts/changes/decide.js'
@@ -10,11 +10,12 @@ import { randomBase62 } from '../../accounts/key-secret.js'
 import { MAX_LABELS } from '../../accounts/labels.js'
 import type { Plans } from '../../accounts/plans.js'
 import { isObject } from '../../base/json.js'
-import { everyAccount, keyPages } from '../../store/list-all.js'
+import { everyAccount } from '../../store/list-all.js'
 import type { Store } from '../../store/store.js'
 import { adminTurns } from '../../base/turn-queue.js'
 import { type DocumentFault, type WantedObject } from './documents.js'
 import type { Refused } from '../problem-details.js'
+import { NOTHING_PRUNED, prunedOf, type Pruned } from './prune.js'
 
 /** What to apply, and for whom. */
 export interface ApplyOptions {
@@ -60,7 +61,7 @@ export interface Holdings {
 }
 
 /** An account with the documents about it. */
-export interface Group {
+export interface Group extends Pruned {
   readonly name: string
   /** Its id; that of a new account was made for this plan. */
   id: string
@@ -72,11 +73,6 @@ export interface Group {
   readonly account: WantedObject | null
   readonly members: readonly WantedObject[]
   readonly keys: readonly WantedObject[]
-  /** Whether no document names the account, which has the label: it is disabled. */
-  readonly isPruned: boolean
-  /** Names of keys and addresses of members with the label that no document names. */
-  readonly prunedKeys: readonly string[]
-  readonly prunedMembers: readonly string[]
 }
 
 /** Objects whose references are checked in one turn. */
@@ -163,10 +159,7 @@ export async function groupsOf(
       members: own.filter(({ kind }) => kind === 'Member'),
       keys: own.filter(({ kind }) => kind === 'Key'),
     }
-    const pruned =
-      prune && existing !== null
-        ? await prunedOf(options, existing, own)
-        : { isPruned: false, prunedKeys: [], prunedMembers: [] }
+    const pruned = prune && existing !== null ? await prunedOf(options, existing, own) : NOTHING_PRUNED
     const isEmpty = own.length === 0 && !pruned.isPruned && pruned.prunedKeys.length === 0
     if (!isEmpty || pruned.prunedMembers.length > 0) groups.push({ ...group, ...pruned })
     if (prune) await adminTurns.next()
@@ -249,30 +242,4 @@ function faultOf(
     return fault(['metadata', 'labels'], `leave room for the label ${MANAGED_BY}`)
   }
   return null
-}
-
-/** What of an account has the label and no document. */
-async function prunedOf(
-  { store, managedBy }: ApplyOptions,
-  account: Account,
-  own: readonly WantedObject[],
-): Promise<Pick<Group, 'isPruned' | 'prunedKeys' | 'prunedMembers'>> {
-  const isManaged = ({ labels }: { readonly labels?: Account['labels'] }): boolean => {
-    return labels?.[MANAGED_BY] === managedBy
-  }
-  const names = new Set(own.map(({ kind, name }) => `${kind} ${name}`))
-  const prunedKeys: string[] = []
-  for await (const page of keyPages(store, account.id)) {
-    for (const key of page) {
-      const isThere = key.revokedAtMs === undefined && key.replacedBy === undefined
-      if (isThere && isManaged(key) && !names.has(`Key ${key.name}`)) prunedKeys.push(key.name)
-    }
-    await adminTurns.next()
-  }
-  const members = await store.membersOf(account.id)
-  const prunedMembers = members
-    .filter((member) => isManaged(member) && !names.has(`Member ${member.email}`))
-    .map(({ email }) => email)
-  const isPruned = isManaged(account) && !account.disabled && own.length === 0
-  return { isPruned, prunedKeys, prunedMembers }
 }

@@ -1,6 +1,7 @@
 /** Keys of accounts in the admin API: by their names, with generated or given secrets, and rotation. */
 import * as z from 'zod'
-import { limitsAbove, withEnd } from '../../accounts/changes/bounds.js'
+import { withEnd } from '../../accounts/changes/bounds.js'
+import { limitsAbove } from '../../accounts/changes/limits-above.js'
 import {
   type ChangeContext,
   type FreshKey,
@@ -13,13 +14,8 @@ import {
 import { DIGEST, KEY_FIELDS, isShownName, keyState, keyValues } from '../../accounts/changes/fields.js'
 import { Refusal, invalid } from '../../accounts/changes/refusal.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
-import {
-  MAX_OVERLAP_MS,
-  isFull,
-  planFull,
-  writeKeys,
-  type Changing,
-} from '../../accounts/changes/change-keys.js'
+import { isFull, planFull, writeKeys, type Changing } from '../../accounts/changes/change-keys.js'
+import { MAX_OVERLAP_MS } from '../../accounts/changes/rotate-key.js'
 import {
   choiceType,
   numberType,

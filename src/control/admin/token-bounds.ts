@@ -1,5 +1,6 @@
 /** What an admin token with an account may give: nothing that its account does not have. */
-import { type TokenBounds, limitsAbove } from '../../accounts/changes/bounds.js'
+import type { TokenBounds } from '../../accounts/changes/bounds.js'
+import { limitsAbove } from '../../accounts/changes/limits-above.js'
 import { limitsIn } from '../../accounts/changes/fields.js'
 import type { Changing } from '../../accounts/changes/change-keys.js'
 import type { KeyLimits } from '../../accounts/account.js'

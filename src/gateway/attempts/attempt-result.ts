@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Usage } from '../../formats/chat/usage.js'
 import type { ErrorKind } from '../../errors.js'
-import type { Outcome } from '../../observe/metrics/label-values.js'
+import type { Outcome } from '../../observe/metrics/closed-labels.js'
 import type { Candidate } from '../phases/choose-route.js'
 import type { Call } from '../phases/call.js'
 import type { ReplyObserver } from '../../formats/observed-format.js'

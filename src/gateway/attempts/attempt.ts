@@ -8,7 +8,7 @@ import { gatewayError, type GatewayError, type WireError } from '../../errors.js
 import type { JsonObject } from '../../base/json.js'
 import { ReplyScan } from '../../formats/wire/json/reply-scan.js'
 import type { Steps } from '../../base/steps.js'
-import type { Outcome } from '../../observe/metrics/label-values.js'
+import type { Outcome } from '../../observe/metrics/closed-labels.js'
 import { AttemptClock, type Timeouts, type Timed } from '../timeouts.js'
 import { DrainedReply, type DrainedRequest } from '../drained-replies.js'
 import type { Target } from '../generation.js'

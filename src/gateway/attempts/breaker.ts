@@ -1,7 +1,7 @@
 /**
  * The circuit breaker of an upstream: opens after failures of the provider, allows one test request at a time
- * when `open_seconds` have passed, and closes with a slow start. The breaker is advisory: `CandidateQueue`
- * sends a request to an upstream with an open breaker if there is no other upstream.
+ * when `open_seconds` have passed, and closes with a slow start. The breaker is advisory:
+ * `skip-open-breakers.ts` sends a request to an upstream with an open breaker if there is no other upstream.
  */
 import type { BreakerConfig } from '../../config/config.js'
 import { RollingSums, type Clock } from '../../base/rolling-sums.js'

@@ -18,9 +18,10 @@ import {
   type StartedReply,
 } from './attempt.js'
 import { AttemptResult, type Occasion } from './attempt-result.js'
-import type { Breaker } from './breaker.js'
+import { headWaitMs } from './hold-head.js'
 import type { PreparedRequest } from './prepare-candidate.js'
 import { CandidateTurn, stepAfter, type RetriedRequest, type TurnSettings } from './retry-or-fallback.js'
+import { CandidateQueue } from './skip-open-breakers.js'
 import type { Hedging } from './start-hedge.js'
 
 /** An admitted request, and the services that sending it uses. */
@@ -42,11 +43,6 @@ interface NextAttempt {
 type Ended =
   | { readonly kind: 'begun'; readonly reply: StartedReply }
   | { readonly kind: 'failed'; readonly attempt: Attempt; readonly error: GatewayError }
-
-/** Maximum time for which the head of a stream waits for its first content; then proxies need a status. */
-const HEAD_WAIT_MS = 1000
-/** The same if another attempt could follow, which is possible only before the head. Proxies wait 60 s. */
-const LONG_HEAD_WAIT_MS = 30_000
 
 /** The candidate loop of one request. */
 export class Candidates implements AttemptLoop {
@@ -75,7 +71,7 @@ export class Candidates implements AttemptLoop {
       return states.of(target.upstream.config.name).breaker
     })
     const isOnly = candidates.length === 1 && handling.retry.attempts === 1 && hedging === null
-    this.headWaitMs = isOnly ? HEAD_WAIT_MS : LONG_HEAD_WAIT_MS
+    this.headWaitMs = headWaitMs({ isOnly })
   }
 
   /** Resolves when the reply to the client can begin; rejects with `GatewayError`. Called once. */
@@ -304,51 +300,5 @@ export class Candidates implements AttemptLoop {
     const index = this.running.indexOf(attempt)
     if (index >= 0) this.running.splice(index, 1)
     return index >= 0
-  }
-}
-
-/**
- * The candidates of a request that were not used yet: in order, without those whose circuit breaker is open.
- * Breakers alone never fail a request: if all are open, the candidates are tried in the order in which their
- * breakers may be tested, because each of them may have recovered. `Breaker.tryOpen` bounds the load of that.
- */
-export class CandidateQueue<Item> {
-  private remaining: Item[]
-  private readonly breakerOf: (candidate: Item) => Breaker
-  /** All breakers were open when the first candidate was taken; null before. */
-  private allOpen: boolean | null = null
-
-  constructor(order: readonly Item[], breakerOf: (candidate: Item) => Breaker) {
-    this.remaining = [...order]
-    this.breakerOf = breakerOf
-  }
-
-  /**
-   * Takes the next candidate; null if no further one should be tried. A candidate whose breaker is closed but
-   * refuses in its slow start comes after the others. The first call returns a candidate if there are any.
-   */
-  take(): Item | null {
-    const allowed =
-      this.remaining.find((candidate) => this.breakerOf(candidate).allows()) ??
-      this.remaining.find((candidate) => this.breakerOf(candidate).state === 'closed') ??
-      null
-    const isFirst = this.allOpen === null
-    this.allOpen ??= allowed === null
-    const taken = allowed ?? (this.allOpen ? this.soonest(isFirst) : null)
-    if (taken !== null) this.remove(taken)
-    return taken
-  }
-
-  /** Removes a candidate, which is taken or used by a hedge. */
-  remove(candidate: Item): void {
-    this.remaining = this.remaining.filter((other) => other !== candidate)
-  }
-
-  /** The first of all candidates is not limited: otherwise a breaker alone would fail the request. */
-  private soonest(isFirst: boolean): Item | null {
-    const inMs = (candidate: Item): number => this.breakerOf(candidate).testInMs
-    const inOrder = this.remaining.toSorted((one, other) => inMs(one) - inMs(other))
-    if (isFirst) return inOrder[0] ?? null
-    return inOrder.find((candidate) => this.breakerOf(candidate).tryOpen()) ?? null
   }
 }

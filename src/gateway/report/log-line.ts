@@ -2,7 +2,7 @@
 import { rowOf, type Cause, type ErrorKind, type WireError } from '../../errors.js'
 import { hideSecrets } from '../../hide-secrets.js'
 import type { ExchangeLine } from '../../observe/log-fields.js'
-import type { Outcome, StreamEnd } from '../../observe/metrics/label-values.js'
+import type { Outcome, StreamEnd } from '../../observe/metrics/closed-labels.js'
 import { attemptList } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import { MAX_QUOTING_MESSAGE, nameOf } from '../charges/ledger-entry.js'

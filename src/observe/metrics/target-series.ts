@@ -3,7 +3,7 @@ import type { Usage } from '../../formats/chat/usage.js'
 import { FOLDED_PAIRS, MAX_MODEL_PAIRS, MODEL_PAIRS } from './metric-definitions.js'
 import { cached, type Families } from './metric-families.js'
 import type { Distribution } from './histogram.js'
-import type { ClientFormatLabel, Outcome, Side, StreamEnd } from './label-values.js'
+import type { ClientFormatLabel, Outcome, Side, StreamEnd } from './closed-labels.js'
 
 /** The series of one (route, upstream). Resolve it once and keep it. */
 export interface TargetSeries {

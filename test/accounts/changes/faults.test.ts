@@ -8,13 +8,8 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Account, ApiKey } from '../../../src/accounts/account.js'
 import { changeAccount, createAccount } from '../../../src/accounts/changes/change-accounts.js'
-import {
-  changeKey,
-  createKey,
-  revokeKey,
-  rotateKey,
-  type Changing,
-} from '../../../src/accounts/changes/change-keys.js'
+import { changeKey, createKey, revokeKey, type Changing } from '../../../src/accounts/changes/change-keys.js'
+import { rotateKey } from '../../../src/accounts/changes/rotate-key.js'
 import { digestOf } from '../../../src/accounts/key-secret.js'
 import { removeMember, setMember, createUser } from '../../../src/accounts/members.js'
 import { BUILT_IN_PLANS } from '../../../src/accounts/plans.js'

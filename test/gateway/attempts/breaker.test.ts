@@ -6,7 +6,7 @@
 import t from 'tap'
 import type { BreakerConfig } from '../../../src/config/config.js'
 import { Breaker } from '../../../src/gateway/attempts/breaker.js'
-import { CandidateQueue } from '../../../src/gateway/attempts/try-candidates.js'
+import { CandidateQueue } from '../../../src/gateway/attempts/skip-open-breakers.js'
 import { TestClock } from './clock.js'
 
 const CONFIG: BreakerConfig = {

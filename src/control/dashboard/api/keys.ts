@@ -1,6 +1,7 @@
 /** Lists, creates, changes, rotates and revokes keys: those of an account, and for administrators of all. */
 import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
-import { changeKey, createKey, revokeKey, rotateKey } from '../../../accounts/changes/change-keys.js'
+import { changeKey, createKey, revokeKey } from '../../../accounts/changes/change-keys.js'
+import { rotateKey } from '../../../accounts/changes/rotate-key.js'
 import { raiseKeyLimit } from '../../../accounts/changes/raise-limit.js'
 import { allowedModelsFilter } from '../../../accounts/allowed-models.js'
 import { CLIENTS, KEY_ENV } from '../../../config/client-settings.js'
