@@ -60,6 +60,8 @@ const LEAST_MS: Readonly<Record<string, number>> = {
   client_stall_ms: 1_000,
   timeout_ms: 31,
   slow_ms: 61,
+  rise_ms: 31,
+  hold_ms: 61,
   max_ms: 601,
 }
 /**

@@ -308,7 +308,8 @@ async function storeNotes(config: Config): Promise<string[]> {
     }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    const reason = hideSecrets(error.message, '***').replace(/\.$/, '')
+    const { message } = error.cause instanceof Error ? error.cause : error
+    const reason = hideSecrets(message, '***').replace(/\.$/, '')
     return [`limits: accounts, keys and labels are not checked: ${reason} (--no-store leaves this out)`]
   }
 }

@@ -373,7 +373,9 @@ export function baseUrlNote(
   if (version !== undefined && !path.startsWith(version)) {
     return `base_url does not end with "${version}": the endpoints of ${hostname} are below it`
   }
-  if (path === '' && !AT_ROOT.has(hostname)) {
+  // `dialectNote` names the platform of such a host.
+  const isCloud = CLOUD_HOSTS.some(([host]) => host.test(hostname))
+  if (path === '' && !AT_ROOT.has(hostname) && !isCloud) {
     return 'base_url has no path: the endpoints of most servers are below "/v1"'
   }
   return null

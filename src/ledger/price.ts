@@ -4,7 +4,6 @@
  */
 import { isFreeCall, type CallCounts } from '../formats/chat/hosted-tools.js'
 import type { LongContextPrice, ModelPrice, TierPrice } from '../formats/chat/model-facts.js'
-import type { ChatRequest } from '../formats/chat/request.js'
 import type { Task } from '../formats/chat/task.js'
 import type { UnitCounts, Usage } from '../formats/chat/usage.js'
 import {
@@ -195,7 +194,10 @@ const ofTasks = new WeakMap<Price, Map<Task['kind'], Price>>()
  * The price for the request. A ranking has no output, and a task that is charged by its units needs no rate
  * of tokens; a price that has neither is unknown.
  */
-export function priceFor(price: Price | null, { task }: Pick<ChatRequest, 'task'>): Price | null {
+export function priceFor(
+  price: Price | null,
+  { task }: { readonly task?: Pick<Task, 'kind'> | undefined },
+): Price | null {
   if (price === null || task === undefined) return price
   let byKind = ofTasks.get(price)
   if (byKind === undefined) ofTasks.set(price, (byKind = new Map<Task['kind'], Price>()))
@@ -207,7 +209,7 @@ export function priceFor(price: Price | null, { task }: Pick<ChatRequest, 'task'
   return priced
 }
 
-function pricedAs(price: Price, task: Task): Price {
+function pricedAs(price: Price, task: Pick<Task, 'kind'>): Price {
   const counted = COUNTED[task.kind]
   const isByUnit = unitsWithPrice(price.byUnit, task).length > 0
   const ratesOf = (rates: Rates): Rates => {

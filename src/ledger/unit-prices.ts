@@ -74,7 +74,10 @@ export function scaledUnits({ units, pictures, minAudioSeconds }: UnitPrices, fa
 }
 
 /** The units of the operation that have a price. */
-export function unitsWithPrice({ units, pictures }: UnitPrices, { kind }: Task): readonly Unit[] {
+export function unitsWithPrice(
+  { units, pictures }: UnitPrices,
+  { kind }: Pick<Task, 'kind'>,
+): readonly Unit[] {
   return COUNTED[kind].units.filter((unit) =>
     unit === 'image' ? Object.keys(pictures).length > 0 : units[unit] !== undefined,
   )

@@ -99,6 +99,7 @@ void t.test('a store that cannot be opened is a note', async (t) => {
   const { status, out } = await sluiceHere(['check', '--config', join(folder, 'gateway.yaml')])
   t.equal(status, 0)
   t.match(out, /note: limits: accounts, keys and labels are not checked: .*--no-store/)
+  t.match(out, /sluice\.db' does not exist: check "store", or let 'sluice serve'/)
 })
 
 void t.test('limits for models that no route has', async (t) => {

@@ -120,6 +120,30 @@ void t.test('check lists the models that a budget cannot bound, and exits with 0
   })
 })
 
+void t.test('check takes the prices of pictures, sound and rankings for what budgets reserve', async (t) => {
+  const models = [
+    '  - { id: scribe, family: x, operations: [transcriptions], price: { per_second_audio: 0.0001 } }',
+    '  - { id: voice, family: x, operations: [speech], price: { per_character: 0.000015 } }',
+    '  - { id: ranker, family: x, operations: [rerank], price: { per_search: 0.002 } }',
+    '  - { id: painter, family: x, operations: [images], max_image_tokens: 6240, price: { input: 5, output_image: 30 } }',
+    '  - { id: printer, family: x, operations: [images, image_edits], price: { per_image: 0.04 } }',
+    '  - { id: talker, family: x, operations: [speech], price: { input: 0.6, output_audio: 12 } }',
+    '  - { id: mute, family: x, operations: [speech] }',
+  ]
+  const routes = ['scribe', 'voice', 'ranker', 'painter', 'printer', 'talker', 'mute']
+  const routed = routes.map((model) => `  - { model: ${model}, upstream: openai }`)
+  const limits = 'limits: [{ scope: account, plan: starter, usd_per_month: 20 }]\n'
+  const text = `${changed('routes:', ['routes:', ...routed].join('\n'))}${limits}`
+  const folder = t.testdir({ 'gateway.yaml': text, 'models.yaml': `${MODELS}${models.join('\n')}\n` })
+  const json = await here(['check', '--json', '--config', 'gateway.yaml'], folder)
+  const { unbounded } = JSON.parse(json.out) as { unbounded: { model: string; terms: object }[] }
+  const found = unbounded.filter(({ model }) => routes.includes(model))
+  t.match(found, [
+    { model: 'talker', terms: { price: 'known' } },
+    { model: 'mute', terms: { price: 'assume' } },
+  ])
+})
+
 void t.test('I-138: check --json prints one object with the errors of the loader', async (t) => {
   const texts = [GOOD, changed('gpt-', '""'), changed('api_key', 'apikey'), '', '{', '[]']
   for (const text of texts) {

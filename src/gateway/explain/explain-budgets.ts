@@ -3,7 +3,7 @@
  */
 import { factsAt } from '../../config/catalogue.js'
 import type { Catalogue, Config, UpstreamConfig } from '../../config/config.js'
-import { isComplete, isOutputFree } from '../../ledger/price.js'
+import { isComplete, isOutputFree, priceFor } from '../../ledger/price.js'
 import { limitsMoney } from '../../limits/find-limits.js'
 import { Prices } from '../../ledger/find-price.js'
 import { modelAt, createRouter } from '../routing/router.js'
@@ -41,12 +41,16 @@ export class Budgets {
     this.prices = new Prices(catalogue.models, Object.values(config.upstreams), Date.now())
   }
 
-  /** The values for a model of an upstream. */
+  /** The values for a model of an upstream; for one of `operations` those of its first. */
   terms(upstream: UpstreamConfig, model: string): BudgetTerms {
     const { unknownPrice, unknownLength, unseenInput } = this.config.limiting
-    const found = this.prices.find(upstream.name, model, null)
+    const facts = factsAt(this.catalogue, upstream, model)
+    const { contextWindow, operations: [kind] = [] } = facts
+    const task = kind === undefined ? {} : { task: { kind } }
+    const found = priceFor(this.prices.find(upstream.name, model, null), task)
     const price = found !== null && isComplete(found) ? found : null
-    const { maxOutputTokens, contextWindow } = factsAt(this.catalogue, upstream, model)
+    const draws = kind === 'images' || kind === 'image_edits'
+    const maxOutputTokens = draws ? facts.maxImageTokens : facts.maxOutputTokens
     const isFree = price !== null && isOutputFree(price)
     return {
       price: price === null ? unknownPrice : 'known',
@@ -122,7 +126,7 @@ function unseenText(terms: BudgetTerms, { unseenInput }: Config['limiting']): st
 
 function lengthText(terms: BudgetTerms, unknownLength: number | null): string {
   if (terms.price === 'allow' || terms.price === 'refuse') return ''
-  if (terms.free_replies) return ' and its replies are free'
+  if (terms.free_replies) return ' and the tokens of its replies are free'
   if (terms.reply_tokens !== null) return `; budgets reserve ${terms.reply_tokens} reply tokens`
   const unknown = '; its longest reply is not known:'
   if (unknownLength === null) {
