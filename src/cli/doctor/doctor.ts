@@ -8,6 +8,7 @@ import { type Catalogue, type Config, type UpstreamConfig } from '../../config/c
 import { loadConfig } from '../../config/load-config.js'
 import { yamlText } from '../../config/yaml.js'
 import type { JsonObject } from '../../base/json.js'
+import { converses } from '../../formats/chat/model-facts.js'
 import { requestModelList } from '../../gateway/models/model-discovery.js'
 import { createRouter } from '../../gateway/routing/router.js'
 import { Upstreams } from '../../gateway/upstreams/upstreams.js'
@@ -182,7 +183,7 @@ function listResult(list: ModelList, model: string): FeatureResult {
 function cheapestModel({ config, catalogue, upstream }: Patient): string | null {
   const router = createRouter(config)
   const exact = config.routes.flatMap(({ match }) => ('model' in match ? [match.model] : []))
-  const listed = catalogue.models.filter(({ embedding }) => embedding !== true).map(({ id }) => id)
+  const listed = catalogue.models.filter(converses).map(({ id }) => id)
   const ids = [...exact, ...listed].flatMap((id) =>
     router
       .all(id)
@@ -196,7 +197,12 @@ function cheapestModel({ config, catalogue, upstream }: Patient): string | null 
     const cost = price === null ? null : costNanoUsd(price, { input: 1_000, output: 1_000 })
     return cost ?? Infinity
   }
-  const priced = [...new Set(ids)].map((id) => ({ id, cost: costOf(id) }))
+  const today = new Date().toISOString().slice(0, 10)
+  const chats = [...new Set(ids)].filter((id) => {
+    const facts = factsFor(catalogue, id)
+    return converses(facts) && (facts.shutdownDate ?? today) >= today
+  })
+  const priced = chats.map((id) => ({ id, cost: costOf(id) }))
   return priced.toSorted((a, b) => a.cost - b.cost)[0]?.id ?? null
 }
 

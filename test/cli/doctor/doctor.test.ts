@@ -112,6 +112,26 @@ void t.test(
   },
 )
 
+void t.test(
+  'without --model, a model of pictures, sound, rankings or moderation gets no chats',
+  async (t) => {
+    const emulator = await startEmulator()
+    t.teardown(() => emulator.close())
+    const file = join(t.testdir(), 'gateway.yaml')
+    const lines = [
+      `models: ${resolve('config/models.yaml')}`,
+      `upstreams: { one: { dialect: openai, base_url: '${emulator.baseUrls.openai}', api_key: ${CANARY} } }`,
+      'routes:',
+      '  - { model: judge, targets: [{ upstream: one, model: omni-moderation-latest }] }',
+      '  - { model: clerk, targets: [{ upstream: one, model: text-embedding-3-small }] }',
+      ...['omni-moderation-', 'whisper-', 'gpt-'].map((prefix) => `  - { prefix: ${prefix}, upstream: one }`),
+    ]
+    writeFileSync(file, lines.join('\n'))
+    const { out, err } = await sluiceHere(['doctor', 'one', '--feature', 'chat', '--config', file, '--json'])
+    t.match(JSON.parse(out), { model: /^gpt-\d/, features: [{ feature: 'chat', outcome: 'ok' }] }, err)
+  },
+)
+
 void t.test('an emulated upstream of every dialect has nothing to fix', async (t) => {
   const emulator = await startEmulator()
   t.teardown(() => emulator.close())
