@@ -19,6 +19,7 @@ import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { createTwoFilesPatch } from 'diff'
+import { codeWithAdvice } from '../../base/file-access.js'
 import { readBoundedFile, whyUnreadable } from '../../config/bounded-file.js'
 import type { Client, ClientFile } from '../../config/client-settings.js'
 import { hideSecrets } from '../../hide-secrets.js'
@@ -195,8 +196,10 @@ export function writeFiles(changes: readonly FileChange[]): void {
   } catch (error) {
     for (const draft of drafts) rmSync(draft, { force: true })
     if (error instanceof SettingsError) throw error
-    const { path = '', code = '' } = error instanceof Error ? (error as NodeJS.ErrnoException) : {}
-    throw new SettingsError(`the file ${path} cannot be written (${code}); nothing was written`)
+    const { path = '' } = error instanceof Error ? (error as NodeJS.ErrnoException) : {}
+    throw new SettingsError(
+      `the file ${path} cannot be written (${codeWithAdvice(error)}); nothing was written`,
+    )
   }
 }
 
