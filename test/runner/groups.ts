@@ -31,7 +31,7 @@ const SHARED: Readonly<Record<string, number>> = {
   'control/dashboard/': 16,
   'control/login/': 4,
   'control/sign-in/': 4,
-  'dashboard/browser/': 4,
+  'dashboard/browser/': 8,
   'deploy/': 4,
   'docs/': 8,
   'edge-cases/': 16,

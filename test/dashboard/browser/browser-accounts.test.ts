@@ -12,7 +12,7 @@ import type { Account } from '../../../src/accounts/account.js'
 import { aKey } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { launch, open, Task } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 import { looks } from './looks.js'
 import { knownHash } from '../../helpers/password.js'
 
@@ -48,7 +48,7 @@ async function signIn(page: Page, { origin }: Stage, email: string): Promise<voi
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
-void t.test('accounts, their budgets and their pages', { skip: third(1) }, async (t) => {
+void t.test('accounts, their budgets and their pages', { skip: sixth(3) }, async (t) => {
   const stage = await startStage(t)
   const { store, origin } = stage
   const accounts = await filled(stage)

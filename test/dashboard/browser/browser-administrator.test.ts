@@ -11,7 +11,7 @@ import { auditReply, keysReply } from '../../../src/control/dashboard/schema/sch
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { launch, open, overflow, Task } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 import { looks } from './looks.js'
 
 t.setTimeout(240_000)
@@ -57,7 +57,7 @@ async function signIn(page: Page, { origin }: Stage, email: string): Promise<voi
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
-void t.test('the tasks of an administrator', { skip: third(0) }, async (t) => {
+void t.test('the tasks of an administrator', { skip: sixth(0) }, async (t) => {
   const stage = await startStage(t)
   const { leakedId, requestId } = await filled(stage)
   const api = await stage.signedIn('root@example.com', 'max', 'admin')
@@ -254,7 +254,7 @@ async function idOf({ store }: Stage, name: string): Promise<string> {
   return (await store.accountByName(name))?.id ?? ''
 }
 
-void t.test('axe finds nothing', { skip: third(2) }, async (t) => {
+void t.test('axe finds nothing', { skip: sixth(2) }, async (t) => {
   const stage = await startStage(t)
   const { leakedId } = await filled(stage)
   await stage.signedIn('root@example.com', 'max', 'admin')

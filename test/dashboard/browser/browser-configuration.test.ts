@@ -11,13 +11,13 @@ import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { EMAIL, fileText, PASSWORD, startServe, until } from '../../process/program.js'
 import { launch, open, Task, violations } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 
 t.setTimeout(240_000)
 
 const ADMIN = 'root@example.com'
 
-void t.test('the page of the configuration', { skip: third(2) }, async (t) => {
+void t.test('the page of the configuration', { skip: sixth(2) }, async (t) => {
   const served = await startServe(t)
   const store = await openStore(`sqlite:${join(dirname(served.file), 'data', 'sluice.db')}`)
   const wanted = { email: ADMIN, plan: 'max', role: 'admin', password: PASSWORD } as const

@@ -51,7 +51,7 @@ const OPEN = '[role=dialog], [role=alertdialog], [role=menu]'
 void t.test('every dialog', { skip: SKIP }, async (t) => {
   const browser = await launch(t)
   const { page, complaints } = await visit(browser, '/', { api: busy })
-  for (const [path, ...presses] of ofToday(DIALOGS, 2)) {
+  for (const [path, ...presses] of ofToday(DIALOGS, 4)) {
     await goTo(page, path)
     for (const name of presses) {
       const button = page.getByRole('button', { name, exact: true })

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { violations } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 import { eachDrawer } from '../pictures/failure-drawers.js'
 
 t.setTimeout(240_000)
@@ -31,7 +31,7 @@ const FACTS: Readonly<Record<string, readonly RegExp[]>> = {
   'client-gone': [/Status\s+499/, /The client: its request, or its connection/],
 }
 
-void t.test('the drawer explains each of the ten failures', { skip: third(1) }, async (t) => {
+void t.test('the drawer explains each of the ten failures', { skip: sixth(1) }, async (t) => {
   const complaints = await eachDrawer(t, async ({ failure, slug, page, drawer }) => {
     const block = await drawer.getByRole('region', { name: 'Failure' }).innerText()
     const { outcome, cause } = failure

@@ -6,12 +6,12 @@ import { putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
 import { aKey } from '../../store/contract/sample-records.js'
 import { launch, open } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 
 t.setTimeout(180_000)
 
-void t.test('a long list has pages', { skip: third(2) }, async (t) => {
+void t.test('a long list has pages', { skip: sixth(3) }, async (t) => {
   const stage = await startStage(t)
   const account = await stage.account('ada@example.com', 'max')
   const count = 230

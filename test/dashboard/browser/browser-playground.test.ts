@@ -8,7 +8,7 @@ import file, { type Test } from 'tap'
 import { PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
 import { until } from '../../helpers/upstream.js'
 import { choose, launch, open, violations } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 import { looks } from './looks.js'
 
 file.setTimeout(300_000)
@@ -62,7 +62,7 @@ function turnOf(page: Page, number: number) {
   return page.getByRole('article', { name: `Turn ${number}`, exact: true })
 }
 
-void file.test('tools are called, and the user answers, in every format', { skip: third(1) }, async (t) => {
+void file.test('tools are called, and the user answers, in every format', { skip: sixth(1) }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   await page.getByLabel('Tools').fill('[{ "name": "weather"')
   await page.getByText('This is not JSON').waitFor()
@@ -88,7 +88,7 @@ void file.test('tools are called, and the user answers, in every format', { skip
   t.strictSame(complaints, [])
 })
 
-void file.test('files are sent with the message, in every format', { skip: third(2) }, async (t) => {
+void file.test('files are sent with the message, in every format', { skip: sixth(2) }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   for (const [at, format] of FORMATS.entries()) {
     await choose(page, 'Client format', format)
@@ -116,7 +116,7 @@ void file.test('files are sent with the message, in every format', { skip: third
   t.strictSame(complaints, [])
 })
 
-void file.test('a schema gives JSON, in every format, from two models', { skip: third(3) }, async (t) => {
+void file.test('a schema gives JSON, in every format, from two models', { skip: sixth(3) }, async (t) => {
   const { page, complaints } = await sitDown(t, '?model=gpt-5.4-mini&with=claude-sonnet-5-5')
   await page.getByLabel('JSON schema of the reply').fill(SCHEMA)
   for (const [at, format] of FORMATS.entries()) {
@@ -133,7 +133,7 @@ void file.test('a schema gives JSON, in every format, from two models', { skip: 
   t.strictSame(complaints, [])
 })
 
-void file.test('a reply is Markdown that loads nothing', { skip: third(4) }, async (t) => {
+void file.test('a reply is Markdown that loads nothing', { skip: sixth(4) }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   const text = [
     '## Rivers',
@@ -162,7 +162,7 @@ void file.test('a reply is Markdown that loads nothing', { skip: third(4) }, asy
   t.strictSame(complaints, [])
 })
 
-void file.test('stopped, failed, reloaded', { skip: third(5) }, async (t) => {
+void file.test('stopped, failed, reloaded', { skip: sixth(5) }, async (t) => {
   const { page, stage, complaints } = await sitDown(t)
   await ask(page, '[[words: 400]] [[pace: 30]] Name rivers.')
   await turnOf(page, 1).locator('.growing').filter({ hasText: /\w/ }).waitFor()

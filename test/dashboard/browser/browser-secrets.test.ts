@@ -8,13 +8,13 @@ import { newAdminSecret } from '../../../src/accounts/key-secret.js'
 import { createdKeyReply } from '../../../src/control/dashboard/schema/schema.js'
 import { aRow, PASSWORD, startStage } from '../fixtures/stage.js'
 import { launch, open } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 
 t.setTimeout(180_000)
 
 const PAGES = ['/keys', '/requests', '/usage', '/accounts', '/audit', '/users', '/models']
 
-void t.test('pasted secrets', { skip: third(2) }, async (t) => {
+void t.test('pasted secrets', { skip: sixth(5) }, async (t) => {
   const stage = await startStage(t)
   const owner = await stage.signedIn('ada@example.com')
   const made = createdKeyReply.parse((await owner.ask('POST', '/keys', { body: { name: 'laptop' } })).json)

@@ -5,7 +5,7 @@
  * schemas.
  */
 import t, { type Test } from 'tap'
-import { ofToday } from '../../helpers/long-suite.js'
+import { anotherDay, ofToday } from '../../helpers/long-suite.js'
 import { busy, goTo, settle, visit } from './visit.js'
 import { launch, open, SKIP, type Watched } from './browser.js'
 import { looks } from './looks.js'
@@ -68,7 +68,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
 
   await t.test('every page', async (t) => {
     const watched = await visit(browser, '/', { api: busy })
-    for (const path of ofToday(PAGES, 2)) {
+    for (const path of ofToday(PAGES, 4)) {
       await goTo(watched.page, path)
       await settle(watched.page)
       await looks(t, watched.page, path)
@@ -76,45 +76,53 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     }
   })
 
-  await t.test('an empty page explains its content and shows a command to create it', async (t) => {
-    const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
-    const watched = await visit(browser, '/', { api })
-    const { page } = watched
-    for (const path of ['/', '/usage', '/requests']) {
-      await goTo(page, path)
-      await settle(page)
-      const code = await page.locator('.code').innerText()
-      t.match(code, `curl ${ORIGIN}/v1/chat/completions`, `${path}: the address of this gateway`)
-      await look(t, watched, path)
-    }
-    await goTo(page, '/keys')
-    await page.getByRole('button', { name: 'Create your first key' }).click()
-    await page.getByRole('dialog', { name: 'Create key' }).waitFor()
-    t.pass('the first key is one press away')
-  })
+  await t.test(
+    'an empty page explains its content and shows a command to create it',
+    { skip: anotherDay(0, 3) },
+    async (t) => {
+      const api: Api = (_, path, query) => ({ body: emptyReplyTo(path, query) })
+      const watched = await visit(browser, '/', { api })
+      const { page } = watched
+      for (const path of ['/', '/usage', '/requests']) {
+        await goTo(page, path)
+        await settle(page)
+        const code = await page.locator('.code').innerText()
+        t.match(code, `curl ${ORIGIN}/v1/chat/completions`, `${path}: the address of this gateway`)
+        await look(t, watched, path)
+      }
+      await goTo(page, '/keys')
+      await page.getByRole('button', { name: 'Create your first key' }).click()
+      await page.getByRole('dialog', { name: 'Create key' }).waitFor()
+      t.pass('the first key is one press away')
+    },
+  )
 
-  await t.test('a failure shows what failed and what is not affected, and can be retried', async (t) => {
-    let isDown = true
-    const watched = await visit(browser, '/keys', {
-      api: (_, path, query) =>
-        isDown && path === '/keys'
-          ? refusal(503, 'store_unavailable', 'The store does not answer.')
-          : { body: replyTo(path, query) },
-    })
-    const { page } = watched
-    const alert = page.getByRole('alert')
-    await alert.waitFor()
-    t.match(await alert.innerText(), /The list of keys could not be loaded/)
-    t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
-    t.match(await alert.innerText(), /req_of_the_test/)
-    await look(t, watched, 'the failure')
-    isDown = false
-    await page.getByRole('button', { name: 'Retry' }).click()
-    await page.getByText('ci-runner', { exact: true }).waitFor()
-    t.equal(await alert.count(), 0)
-  })
+  await t.test(
+    'a failure shows what failed and what is not affected, and can be retried',
+    { skip: anotherDay(1, 3) },
+    async (t) => {
+      let isDown = true
+      const watched = await visit(browser, '/keys', {
+        api: (_, path, query) =>
+          isDown && path === '/keys'
+            ? refusal(503, 'store_unavailable', 'The store does not answer.')
+            : { body: replyTo(path, query) },
+      })
+      const { page } = watched
+      const alert = page.getByRole('alert')
+      await alert.waitFor()
+      t.match(await alert.innerText(), /The list of keys could not be loaded/)
+      t.match(await alert.innerText(), /The store does not answer\. Keys keep working\./)
+      t.match(await alert.innerText(), /req_of_the_test/)
+      await look(t, watched, 'the failure')
+      isDown = false
+      await page.getByRole('button', { name: 'Retry' }).click()
+      await page.getByText('ci-runner', { exact: true }).waitFor()
+      t.equal(await alert.count(), 0)
+    },
+  )
 
-  await t.test('a skeleton is shown only if loading takes long', async (t) => {
+  await t.test('a skeleton is shown only if loading takes long', { skip: anotherDay(2, 3) }, async (t) => {
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => (release = resolve))
     const { page } = await visit(browser, '/keys', {
@@ -147,33 +155,37 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.equal(await quick.page.locator('.skeleton-row').count(), 0, 'a quick answer shows none')
   })
 
-  await t.test('figures never stand under the label of another range', async (t) => {
-    for (const path of ['/', '/usage', '/operations']) {
-      let release = (): void => undefined
-      let isHeld = false
-      const held = new Promise<void>((resolve) => (release = resolve))
-      const { page } = await visit(browser, `${path}?range=24h`, {
-        api: async (_, asked, query) => {
-          if (isHeld && asked === (path === '/operations' ? '/failures' : '/usage')) await held
-          return { body: replyTo(asked, query) }
-        },
-      })
-      await settle(page)
-      const shown = page.locator(path === '/operations' ? 'table' : '.cards').last()
-      await shown.waitFor()
-      const former = await shown.innerText()
-      isHeld = true
-      await page.getByRole('button', { name: '7 d', exact: true }).click()
-      await page.locator('.late .skeleton').first().waitFor()
-      const texts = await page.locator('main').innerText()
-      t.notOk(texts.includes(former), `${path}: the figures of 24 h are gone`)
-      release()
-      await page.locator('.late .skeleton').first().waitFor({ state: 'detached' })
-      await page.context().close()
-    }
-  })
+  await t.test(
+    'figures never stand under the label of another range',
+    { skip: anotherDay(3, 3) },
+    async (t) => {
+      for (const path of ['/', '/usage', '/operations']) {
+        let release = (): void => undefined
+        let isHeld = false
+        const held = new Promise<void>((resolve) => (release = resolve))
+        const { page } = await visit(browser, `${path}?range=24h`, {
+          api: async (_, asked, query) => {
+            if (isHeld && asked === (path === '/operations' ? '/failures' : '/usage')) await held
+            return { body: replyTo(asked, query) }
+          },
+        })
+        await settle(page)
+        const shown = page.locator(path === '/operations' ? 'table' : '.cards').last()
+        await shown.waitFor()
+        const former = await shown.innerText()
+        isHeld = true
+        await page.getByRole('button', { name: '7 d', exact: true }).click()
+        await page.locator('.late .skeleton').first().waitFor()
+        const texts = await page.locator('main').innerText()
+        t.notOk(texts.includes(former), `${path}: the figures of 24 h are gone`)
+        release()
+        await page.locator('.late .skeleton').first().waitFor({ state: 'detached' })
+        await page.context().close()
+      }
+    },
+  )
 
-  await t.test('data that cannot be loaded is not live', async (t) => {
+  await t.test('data that cannot be loaded is not live', { skip: anotherDay(4, 3) }, async (t) => {
     for (const path of ['/', '/requests']) {
       let isDown = false
       const { page } = await visit(browser, path, {
@@ -203,30 +215,34 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     await failed.getByRole('button', { name: 'Retry' }).waitFor()
   })
 
-  await t.test('an ended session leads to the sign-in page, and back', async (t) => {
-    let isIn = true
-    const watched = await visit(browser, '/keys', {
-      api: (method, path, query) => {
-        if (method === 'POST' && path === '/session') isIn = true
-        if (path === '/session') return { body: isIn ? replyTo(path, query) : SIGNED_OUT }
-        if (!isIn) return refusal(401, 'unauthenticated', 'Sign in first.')
-        return { body: replyTo(path, query) }
-      },
-    })
-    const { page } = watched
-    await settle(page)
-    isIn = false
-    await page.getByRole('link', { name: 'Usage' }).click()
-    await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor()
-    await look(t, watched, 'the door')
-    await page.getByLabel('E-mail').fill('ada@example.com')
-    await page.getByLabel('Password').fill('correct horse')
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
-    t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the requested page')
-  })
+  await t.test(
+    'an ended session leads to the sign-in page, and back',
+    { skip: anotherDay(5, 3) },
+    async (t) => {
+      let isIn = true
+      const watched = await visit(browser, '/keys', {
+        api: (method, path, query) => {
+          if (method === 'POST' && path === '/session') isIn = true
+          if (path === '/session') return { body: isIn ? replyTo(path, query) : SIGNED_OUT }
+          if (!isIn) return refusal(401, 'unauthenticated', 'Sign in first.')
+          return { body: replyTo(path, query) }
+        },
+      })
+      const { page } = watched
+      await settle(page)
+      isIn = false
+      await page.getByRole('link', { name: 'Usage' }).click()
+      await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor()
+      await look(t, watched, 'the door')
+      await page.getByLabel('E-mail').fill('ada@example.com')
+      await page.getByLabel('Password').fill('correct horse')
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+      await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+      t.equal(new URL(page.url()).pathname, '/dashboard/usage', 'the requested page')
+    },
+  )
 
-  await t.test('the pages of links and of sign-up', async (t) => {
+  await t.test('the pages of links and of sign-up', { skip: anotherDay(6, 3) }, async (t) => {
     const api: Api = () => ({ body: SIGNED_OUT })
     const watched = await visit(browser, '/', { api })
     const { page } = watched
@@ -238,7 +254,7 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     }
   })
 
-  await t.test('the page works by keyboard alone', async (t) => {
+  await t.test('the page works by keyboard alone', { skip: anotherDay(7, 3) }, async (t) => {
     const { page, complaints } = await visit(browser, '/', { api: busy })
     await settle(page)
     await page.keyboard.press('g')
@@ -272,27 +288,31 @@ void t.test('the page in a browser', { skip: SKIP }, async (t) => {
     t.strictSame(complaints, [])
   })
 
-  await t.test('a chart has a table, and a spike leads to its requests', async (t) => {
-    const { page, complaints } = await visit(browser, '/usage?range=7d', { api: busy })
-    await page.locator('.uplot canvas').first().waitFor()
-    await page.getByRole('button', { name: /^Cost by \w+ as a table$/ }).click()
-    const table = page.getByRole('region', { name: /^Cost by \w+, table$/ })
-    t.match(await table.innerText(), /claude-sonnet-4-5/)
-    t.match(await table.innerText(), /so far/)
-    const download = page.waitForEvent('download')
-    await page.getByRole('button', { name: /^Save Cost by \w+ as CSV$/ }).click()
-    t.match((await download).suggestedFilename(), /^cost-by-\w+\.csv$/)
-    await page
-      .getByRole('list', { name: 'Figures' })
-      .getByRole('button', { name: /^Failed/ })
-      .click()
-    await page.getByRole('img', { name: /^Failed requests/ }).click({ position: { x: 200, y: 100 } })
-    await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
-    t.match(page.url(), /outcome=failed/)
-    t.match(page.url(), /from=\d+&to=\d+/)
-    await page.goBack()
-    await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
-    t.match(page.url(), /\/usage\?range=7d&figure=failed$/, 'Back shows the same view')
-    t.strictSame(complaints, [])
-  })
+  await t.test(
+    'a chart has a table, and a spike leads to its requests',
+    { skip: anotherDay(8, 3) },
+    async (t) => {
+      const { page, complaints } = await visit(browser, '/usage?range=7d', { api: busy })
+      await page.locator('.uplot canvas').first().waitFor()
+      await page.getByRole('button', { name: /^Cost by \w+ as a table$/ }).click()
+      const table = page.getByRole('region', { name: /^Cost by \w+, table$/ })
+      t.match(await table.innerText(), /claude-sonnet-4-5/)
+      t.match(await table.innerText(), /so far/)
+      const download = page.waitForEvent('download')
+      await page.getByRole('button', { name: /^Save Cost by \w+ as CSV$/ }).click()
+      t.match((await download).suggestedFilename(), /^cost-by-\w+\.csv$/)
+      await page
+        .getByRole('list', { name: 'Figures' })
+        .getByRole('button', { name: /^Failed/ })
+        .click()
+      await page.getByRole('img', { name: /^Failed requests/ }).click({ position: { x: 200, y: 100 } })
+      await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
+      t.match(page.url(), /outcome=failed/)
+      t.match(page.url(), /from=\d+&to=\d+/)
+      await page.goBack()
+      await page.getByRole('heading', { name: 'Usage', level: 1 }).waitFor()
+      t.match(page.url(), /\/usage\?range=7d&figure=failed$/, 'Back shows the same view')
+      t.strictSame(complaints, [])
+    },
+  )
 })

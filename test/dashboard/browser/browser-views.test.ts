@@ -7,7 +7,7 @@ import { arrayOf, objectOf } from '../../../src/base/json.js'
 import type { Page } from 'playwright-core'
 import { requestRow } from '../../../src/control/dashboard/schema/schema.js'
 import { choose, launch, open, overflow, violations } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 import { looks } from './looks.js'
 import { replyTo } from '../fixtures/replies.js'
 import { ORIGIN, standIn, type Answer, type Api } from '../fixtures/fake-api.js'
@@ -43,7 +43,7 @@ function lastOf(asked: readonly string[], path: string): URLSearchParams {
   return new URLSearchParams(found.slice(found.indexOf('?')))
 }
 
-void file.test('filters are in the address, the query and the CSV file', { skip: third(0) }, async (t) => {
+void file.test('filters are in the address, the query and the CSV file', { skip: sixth(0) }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   const add = async (filter: string, value: string | RegExp) => {
     await page.getByRole('button', { name: 'Add filter' }).click()
@@ -121,7 +121,7 @@ async function rangeByKeyboard(t: Test, page: Page): Promise<void> {
   await page.getByRole('grid').waitFor({ state: 'detached' })
 }
 
-void file.test('errors by cause lead to their requests', { skip: third(1) }, async (t) => {
+void file.test('errors by cause lead to their requests', { skip: sixth(1) }, async (t) => {
   const { page } = await visit(t, '/')
   const chart = page.getByRole('figure').filter({ hasText: 'by cause' })
   await chart.getByRole('img', { name: /^Failed requests: .*Client up to/ }).waitFor()
@@ -136,7 +136,7 @@ void file.test('errors by cause lead to their requests', { skip: third(1) }, asy
 
 void file.test(
   'limits: a bar, amounts, the reset, and a warning from 80 %',
-  { skip: third(2) },
+  { skip: sixth(2) },
   async (t) => {
     const { page } = await visit(t, '/?account=acc_1')
     const bars = page.getByRole('meter')
@@ -156,7 +156,7 @@ void file.test(
   },
 )
 
-void file.test('the account is chosen in the rail, for all pages', { skip: third(3) }, async (t) => {
+void file.test('the account is chosen in the rail, for all pages', { skip: sixth(3) }, async (t) => {
   const { page, asked } = await visit(t, '/usage')
   const shown = page.getByRole('button', { name: /^Account: / })
   t.equal(await shown.innerText(), 'All accounts', 'administrators begin with all accounts')
@@ -178,7 +178,7 @@ void file.test('the account is chosen in the rail, for all pages', { skip: third
   t.match(page.url(), /account=grace/, 'a page of the gateway has no account: the choice opens the overview')
 })
 
-void file.test('a lost connection shows how old the figures are', { skip: third(4) }, async (t) => {
+void file.test('a lost connection shows how old the figures are', { skip: sixth(4) }, async (t) => {
   let isDown = false
   const down: Answer = { status: 503, body: { detail: 'down', kind: 'x' } }
   const { page } = await visit(t, '/', {
@@ -200,7 +200,7 @@ void file.test('a lost connection shows how old the figures are', { skip: third(
 
 void file.test(
   'why a request failed: two clicks; one found by its id: one',
-  { skip: third(5) },
+  { skip: sixth(5) },
   async (t) => {
     const { page } = await visit(t, '/')
     await page
@@ -221,7 +221,7 @@ void file.test(
   },
 )
 
-void file.test('what a request names is a link', { skip: third(6) }, async (t) => {
+void file.test('what a request names is a link', { skip: sixth(6) }, async (t) => {
   const { page, asked } = await visit(t, '/requests')
   await page
     .getByRole('button', { name: /open request to/ })
@@ -259,7 +259,7 @@ void file.test('what a request names is a link', { skip: third(6) }, async (t) =
   t.ok(asked.includes('DELETE /recordings/req_0?account=acc_1'))
 })
 
-void file.test('long and unknown names, and a reply that was cut off', { skip: third(7) }, async (t) => {
+void file.test('long and unknown names, and a reply that was cut off', { skip: sixth(7) }, async (t) => {
   const name = 'a-key-of-the-nightly-batch-'.repeat(3)
   const first = requestRow.parse({
     ...objectOf(objectOf(replyTo('/requests/req_0', new URLSearchParams()))['row']),
@@ -280,7 +280,7 @@ void file.test('long and unknown names, and a reply that was cut off', { skip: t
   }
 })
 
-void file.test('on a phone, filters are behind a button with their number', { skip: third(8) }, async (t) => {
+void file.test('on a phone, filters are behind a button with their number', { skip: sixth(8) }, async (t) => {
   const { page } = await visit(t, '/requests?upstream=openai&outcome=failed&sort=-cost', { width: 390 })
   const search = page.getByLabel('Search requests')
   const button = page.getByRole('button', { name: 'Filters (2)' })
@@ -302,7 +302,7 @@ void file.test('on a phone, filters are behind a button with their number', { sk
   t.equal(await search.isVisible(), true)
 })
 
-void file.test('one endpoint that fails is no lost connection', { skip: third(9) }, async (t) => {
+void file.test('one endpoint that fails is no lost connection', { skip: sixth(9) }, async (t) => {
   const { page, asked } = await visit(t, '/', {
     api: (_, path, query) =>
       path === '/usage'
@@ -316,7 +316,7 @@ void file.test('one endpoint that fails is no lost connection', { skip: third(9)
   t.equal(await page.getByText('Reconnecting…').count(), 0)
 })
 
-void file.test('a failure is shown at its turn; an edit sends no request', { skip: third(10) }, async (t) => {
+void file.test('a failure is shown at its turn; an edit sends no request', { skip: sixth(10) }, async (t) => {
   let isBroken = true
   const { page, asked } = await visit(t, '/playground', {
     api: (_, path, query) => {
@@ -361,7 +361,7 @@ void file.test('a failure is shown at its turn; an edit sends no request', { ski
   t.strictSame(await violations(page), [])
 })
 
-void file.test('on a phone the composer comes first', { skip: third(11) }, async (t) => {
+void file.test('on a phone the composer comes first', { skip: sixth(11) }, async (t) => {
   const { page } = await visit(t, '/playground', { api: busy, width: 360 })
   const top = async (name: string): Promise<number> => {
     const box = await page.getByLabel(name, { exact: true }).boundingBox()
@@ -374,7 +374,7 @@ void file.test('on a phone the composer comes first', { skip: third(11) }, async
   t.equal(order, 0, 'and first for the keyboard')
 })
 
-void file.test('colours are by rank, one for a model in a view', { skip: third(12) }, async (t) => {
+void file.test('colours are by rank, one for a model in a view', { skip: sixth(12) }, async (t) => {
   const { page } = await visit(t, '/')
   const colours = async (chart: string): Promise<[name: string, colour: string][]> => {
     const figure = page.getByRole('figure').filter({ hasText: chart })
@@ -403,7 +403,7 @@ void file.test('colours are by rank, one for a model in a view', { skip: third(1
 
 void file.test(
   'by keyboard: from the search to a row, and on in its drawer',
-  { skip: third(13) },
+  { skip: sixth(13) },
   async (t) => {
     const { page } = await visit(t, '/requests')
     await page.locator('.row-open').nth(1).waitFor()
@@ -426,7 +426,7 @@ void file.test(
   },
 )
 
-void file.test('a filter by label proposes those of all keys', { skip: third(14) }, async (t) => {
+void file.test('a filter by label proposes those of all keys', { skip: sixth(14) }, async (t) => {
   const old = { labels: { team: 'red' } }
   const { page, asked } = await visit(t, '/keys', {
     api: (_, path, query) => {

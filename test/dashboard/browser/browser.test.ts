@@ -12,7 +12,7 @@ import type { Page } from 'playwright-core'
 import { prepare, run, until } from '../../process/program.js'
 import { fill, LOGIN } from '../fixtures/filled.js'
 import { choose, launch, open, violations, type Watched } from './browser.js'
-import { third } from './third.js'
+import { sixth } from './sixth.js'
 
 t.setTimeout(180_000)
 
@@ -212,7 +212,7 @@ async function playground(t: Test, watched: Watched): Promise<void> {
   await page.keyboard.press('Escape')
 }
 
-void t.test('from the first start to a revoked key', { skip: third(1) }, async (t) => {
+void t.test('from the first start to a revoked key', { skip: sixth(4) }, async (t) => {
   const link = await startNew(t)
   const browser = await launch(t)
   const admin = await open(browser)
@@ -264,7 +264,7 @@ async function startFilled(t: Test): Promise<string> {
   return `http://127.0.0.1:${String(port())}/dashboard`
 }
 
-void t.test('charts, tables and requests of a month of use', { skip: third(2) }, async (t) => {
+void t.test('charts, tables and requests of a month of use', { skip: sixth(2) }, async (t) => {
   const address = await startFilled(t)
   const watched = await open(await launch(t))
   const { page } = watched

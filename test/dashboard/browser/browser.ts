@@ -7,6 +7,7 @@ import { delimiter, join } from 'node:path'
 import { createRequire } from 'node:module'
 import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core'
 import { t as root, type Test } from 'tap'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -56,6 +57,8 @@ export async function launch(t: Test): Promise<Browser> {
 export async function open(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 860 },
+    // Each frame of a fade is drawn.
+    reducedMotion: IS_LONG ? 'no-preference' : 'reduce',
     permissions: ['clipboard-read', 'clipboard-write'],
     ...options,
   })

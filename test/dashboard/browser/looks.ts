@@ -17,7 +17,7 @@ let looked = 0
 
 /**
  * Neither axe nor the width of the window finds anything wrong with the page, at 1440 and 390 px, light and
- * dark. axe looks at one width and theme of each page, and every second day at others; the long suite, which
+ * dark. axe looks at one width and theme of each page, and every fourth day at others; the long suite, which
  * runs after each change of the page, at all: then dark needs only the rule of contrasts, because themes
  * differ in colours alone. With SLUICE_PICTURES, a folder, also takes pictures. With `part`,
  * axe looks only at what it selects; in the long suite at the whole page.
@@ -25,7 +25,7 @@ let looked = 0
 export async function looks(t: Test, page: Page, name: string, part?: string): Promise<void> {
   const before = page.viewportSize()
   const folder = process.env['SLUICE_PICTURES']
-  const look = (looked + Math.floor(DAY / 2)) % (WIDTHS.length * THEMES.length)
+  const look = (looked + Math.floor(DAY / 4)) % (WIDTHS.length * THEMES.length)
   looked += 1
   for (const [column, width] of WIDTHS.entries()) {
     await page.setViewportSize({ width, height: 900 })

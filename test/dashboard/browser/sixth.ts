@@ -2,7 +2,7 @@
 import { anotherDay } from '../../helpers/long-suite.js'
 import { SKIP } from './browser.js'
 
-/** For tap: each day has a third of the tests, by their numbers, and the long suite all. */
-export function third(number: number): string | false {
-  return SKIP === false ? anotherDay(number, 3) : SKIP
+/** For tap: each day has a sixth of the tests, by their numbers, and the long suite all. */
+export function sixth(number: number): string | false {
+  return SKIP === false ? anotherDay(number, 6) : SKIP
 }
