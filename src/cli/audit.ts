@@ -21,7 +21,7 @@ key or account), before and after (the changed fields; JSON in csv, empty for no
   audit
     .command('export')
     .addOption(formatOption())
-    .option('--account <ACCOUNT>', 'only changes of the account with this id or e-mail address')
+    .option('--account <ACCOUNT>', 'only changes of the account with this name, id or e-mail address')
     .option('--since <TIME>', `${TIME_FORMS}; default: everything`)
     .option('--until <TIME>', 'the end, in the same forms (default: now)')
     .addOption(configOption())

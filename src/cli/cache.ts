@@ -16,7 +16,7 @@ gateways on the same store follow within a second.`,
   })
   cache
     .command('clear')
-    .option('--account <ACCOUNT>', 'only replies to the account with this id or e-mail address')
+    .option('--account <ACCOUNT>', 'only replies to the account with this name, id or e-mail address')
     .option('--key <ID>', 'only replies to requests of the key with this id')
     .option('--model <MODEL>', 'only replies to requests for this model, as the client named it')
     .addOption(configOption())

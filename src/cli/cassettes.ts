@@ -24,7 +24,7 @@ sluice emulate --cassette cassettes --port 9100`,
     .requiredOption('--to <DIR>', 'the folder, created if it does not exist')
     .option('--id <ID>', 'only this recording; may be repeated', repeated)
     .option('--since <TIME>', TIME_FORMS)
-    .option('--account <ACCOUNT>', 'only recordings of the account with this id or e-mail address')
+    .option('--account <ACCOUNT>', 'only recordings of the account with this name, id or e-mail address')
     .addOption(configOption())
     .action(async (options) => {
       process.exitCode = await exportCassettes(options)

@@ -222,7 +222,7 @@ function withLimits(action: Command) {
     )
 }
 
-const ACCOUNT = "the account's id or e-mail address"
+const ACCOUNT = "the account's name, id or e-mail address"
 const NAME = 'a name for the key, 1 to 100 characters'
 const KEY = "the key's id, as printed by 'list'"
 

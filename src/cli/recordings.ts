@@ -27,7 +27,7 @@ of the request, as in x-request-id. Each reading of a recording is in the audit 
   })
   recordings
     .command('list')
-    .option('--account <ACCOUNT>', 'only recordings of the account with this id or e-mail address')
+    .option('--account <ACCOUNT>', 'only recordings of the account with this name, id or e-mail address')
     .option('--since <TIME>', TIME_FORMS)
     .option('--json', 'print JSON')
     .addOption(configOption())

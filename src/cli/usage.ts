@@ -31,8 +31,8 @@ import { table } from './print-table-or-json.js'
 const DESCRIPTION = `
 Reads the ledger of the configured store, with or without a running gateway. export prints one line for each
 request, oldest first, request_id first; docs/reference/ledger.md describes the columns. summary prints
-the highest cost first, and names beside ids. By model, key, account, upstream and label it sums exactly that
-time, and whole days (UTC) before the first entry that is kept. By program, user or dimension, and with a
+the highest cost first, and names beside ids. By model, key, account, upstream, client_format and label it sums
+exactly that time, and whole days (UTC) before the first entry that is kept. By program, user or dimension, and with a
 filter other than --key and --account, it sums the ledger entries of exactly that time, which are kept for
 ledger.keep_days. In JSON, errors is the former name of failed. By parent, root, member and month, and as csv, it counts each request under the tree of accounts at its
 time, and older months as a whole; only --account selects. statement prints what each key of an account, and of
