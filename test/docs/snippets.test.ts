@@ -24,6 +24,7 @@ import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
 import { loadConfigText } from '../../src/config/load-config.js'
+import { fileSchema } from '../../src/config/schema/config-file-schema.js'
 import { isToday } from '../helpers/long-suite.js'
 import { EMAIL, newKey, startServe, until, type Served } from '../process/program.js'
 import { changedPaths } from '../runner/repository-files.js'
@@ -65,12 +66,7 @@ const inLanguage = (...languages: string[]): Block[] =>
 const place = ({ page, line }: Block): string => `${page}:${String(line)}`
 
 /** Sections of the configuration, to tell its snippets from other YAML. */
-const SECTIONS = [
-  ...['server', 'store', 'upstreams', 'routes', 'limits', 'limiting', 'plans', 'notify', 'log'],
-  ...['responses', 'telemetry', 'ledger', 'fetch_media', 'dashboard', 'auth', 'models', 'metrics'],
-  'identity',
-  'smtp',
-]
+const SECTIONS = Object.keys(fileSchema.shape)
 
 /** A whole configuration around a snippet: upstreams that it names and does not define are added. */
 function wholeConfig(snippet: JsonObject): string {
@@ -107,7 +103,7 @@ void t.test('the YAML of the pages is a valid configuration', (t) => {
     for (const [, file = ''] of block.text.matchAll(/\$\{file:([^}]+)\}/g)) {
       files[resolve('/etc/sluice', file)] = 'a-secret-of-a-file'
     }
-    const env = Object.fromEntries(names.map((name) => [name, 'a-value-of-the-environment']))
+    const env = Object.fromEntries(names.map((name) => [name, 'a-value-of-the-environment-of-the-test']))
     const loaded = loadConfigText({ path, text: wholeConfig(value), files }, env)
     const problems = loaded.ok ? [] : loaded.errors.map(({ message, path }) => `${path}: ${message}`)
     t.strictSame(
