@@ -7,6 +7,7 @@ import { DEFINITIONS, LABELS, type MetricDefinition } from '../../src/observe/me
 import { Metrics } from '../../src/observe/metrics/metrics.js'
 import type { AuthResult } from '../../src/accounts/authentication/authentication-result.js'
 import type { Hop } from '../../src/observe/metrics/closed-labels.js'
+import { NOTIFY_GROUPS } from '../../src/observe/notification.js'
 import { metricsPage } from '../../docs/generate/metrics-page.js'
 
 const HOPS: Hop[] = [
@@ -155,4 +156,19 @@ void t.test('every definition follows the rules and is documented', (t) => {
     for (const label of labels) t.hasOwnProp(LABELS, label)
   }
   t.end()
+})
+
+void t.test('all webhooks and budgets have series of their own', async (t) => {
+  const metrics = new Metrics()
+  const scopes = ['key', 'account', 'model', 'upstream', 'user', 'label', 'dimension']
+  const kinds = ['usd_day', 'usd_week', 'usd_month', 'usd_total']
+  for (const group of NOTIFY_GROUPS) {
+    for (const result of ['delivered', 'retried', 'failed', 'dropped'] as const)
+      metrics.webhook(group, result)
+  }
+  for (const scope of scopes) for (const kind of kinds) metrics.gauges.budgetUsed(scope, kind, 0.5)
+  const text = await metrics.text()
+  t.match(text, 'sluice_series_dropped_total 0')
+  for (const group of NOTIFY_GROUPS) t.match(LABELS['event'], `\`${group}\``)
+  for (const scope of scopes) t.match(LABELS['scope'], `\`${scope}\``)
 })

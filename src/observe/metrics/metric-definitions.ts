@@ -2,6 +2,7 @@
  * The gateway's metrics with help, labels and buckets, as data. `docs/reference/metrics.md` is generated from
  * it.
  */
+import { NOTIFY_GROUPS } from '../notification.js'
 import type { Definition } from './metric-types.js'
 
 export interface MetricDefinition<Type = 'counter' | 'gauge' | 'histogram'> extends Definition {
@@ -104,10 +105,10 @@ export const LABELS: Readonly<Record<string, string>> = {
   on: '`request` or `response`',
   verdict:
     '`pass`, `mask`, `block`, `report`, `error` (it could not judge), `unseen` (content that it cannot read)',
-  event: 'of webhooks `budget`, `breaker`, `config`, `canary`',
+  event: `of webhooks ${NOTIFY_GROUPS.map((group) => `\`${group}\``).join(', ')}`,
   end: '`complete`; ended by the upstream: `truncated`, `malformed`, `upstream_timeout`, `upstream_error`; by the client: `client_gone`, `client_stalled`, `key_ended` (its key was revoked or expired); by the gateway: `draining`, `gateway_error`',
   scope:
-    'what a budget limits: `key`, `account` (plans included), `model`, `upstream`, or `label` for all labels',
+    'what a budget limits: `key`, `account` (plans included), `model`, `upstream`, `user`; `label` for all labels, `dimension` for all dimensions',
   side: 'of backpressure: `client`, the client read slowly. Of shadow requests: `primary`, the request that the client received; `shadow`, its copy',
   from: 'of translations: the dialect of the request or reply; of fallbacks: the upstream that failed',
   to: 'of translations: the target dialect; of fallbacks: the next upstream',
@@ -333,7 +334,7 @@ export const DEFINITIONS = {
     help: 'Requests refused by a limit, by kind of limit.',
   }),
   budgetUsed: gauge('sluice_budget_used_ratio', ['scope', 'kind'], {
-    maxLines: 24,
+    maxLines: 28,
     help: 'The highest spent or reserved share (0 to 1) of the budgets that requests of the last minutes used.',
     aggregator: 'max',
   }),
@@ -553,7 +554,7 @@ export const DEFINITIONS = {
     help: 'The circuit breaker of a guardrail: 0 closed, 1 half-open, 2 open; maximum over processes.',
   }),
   webhooks: counter('sluice_webhooks_total', ['event', 'result'], {
-    maxLines: 16,
+    maxLines: 24,
     help: 'Webhooks by result: delivered, retried (an attempt failed and another one follows), failed (the last attempt failed), dropped (the queue was full, the receiver is gone, or the gateway exited).',
   }),
   clientTelemetry: counter('sluice_client_telemetry_total', ['signal'], {
