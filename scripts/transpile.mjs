@@ -55,17 +55,22 @@ async function transpile(roots) {
   process.stdout.write(`build: ${String(changed.length)} files transpiled\n`)
 }
 
-/** Bundles unless `main` is newer than all that it is made of; a folder tells of removed files. */
-async function bundleIfOlder(main, bundle) {
-  const start = new Date()
+/** Whether `main` is older than something that its bundle is made of; a folder tells of removed files. */
+function isOlder(main) {
   const sources = ['src', 'scripts'].flatMap((root) => [root, ...filesBelow(root)])
-  const isOld = (path) => modifiedMs(path) >= modifiedMs(main)
-  if (![...sources, ...BUNDLED_FROM].some(isOld)) return
+  return [...sources, ...BUNDLED_FROM].some((path) => modifiedMs(path) >= modifiedMs(main))
+}
+
+/** Bundles; `main` has the time of the start, so that what changes meanwhile is bundled the next time. */
+async function bundleAt(main, bundle) {
+  const start = new Date()
   await bundle()
   utimesSync(main, start, start)
 }
 
+// Before `transpile`, which writes one of these files itself.
+const [testsAreOld, gatewayIsOld] = ['build/src/main.js', 'dist/main.js'].map(isOlder)
 await transpile(['src', 'test', 'bench', 'grafana', 'docs/generate'])
 await Promise.all([bundlePrograms(), bundleTap()])
-await bundleIfOlder('build/src/main.js', bundleForTests)
-await bundleIfOlder('dist/main.js', bundleGateway)
+if (testsAreOld) await bundleAt('build/src/main.js', bundleForTests)
+if (gatewayIsOld) await bundleAt('dist/main.js', bundleGateway)

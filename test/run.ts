@@ -226,7 +226,7 @@ async function run(unit: Unit): Promise<void> {
 
 if (!isAgain) {
   for (const path of [CPU_TIMES, RESULTS]) rmSync(path, { force: true })
-  say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its tenth of the long loops`)
+  say(`day ${String(DAY)}: SLUICE_DAY=${String(DAY)} repeats its part of the long loops`)
 }
 const slots = isAgain ? new Slots(1, 1) : new Slots(LEAST_AT_A_TIME, MOST_AT_A_TIME)
 const running: Promise<void>[] = []

@@ -1,13 +1,15 @@
 /**
  * Goal: commands that select an account by the name of a purged one show nothing of the purged one, with
  * entries in the store and in an archive.
- * Method: the commands in this process on a SQLite store, without an archive and with a real PostgreSQL.
+ * Method: the commands in this process on a SQLite store, on one day without an archive, on the next
+ * one with a real PostgreSQL.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../../src/store/open-store.js'
 import { engineMissing, startArchive } from '../helpers/archive-engines.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { putAccount, putKey } from '../helpers/store-changes.js'
 import { aKey, anAccount, anEntry as anAuditEntry } from '../store/contract/sample-records.js'
 import { anEntry } from '../store/archive/entries.js'
@@ -16,7 +18,7 @@ import { configFolder, sluiceHere } from './session.js'
 const DAY_MS = 86_400_000
 
 for (const isArchived of [false, true]) {
-  const skip = isArchived && engineMissing('postgresql')
+  const skip = anotherDay(Number(isArchived), 2) || (isArchived && engineMissing('postgresql'))
   void t.test(`with${isArchived ? '' : 'out'} an archive`, { skip }, async (t) => {
     const { good } = configFolder(t)
     const more = `\nescrow: { key: 0123456789abcdef0123456789abcdef }\ndimensions: [{ name: run, from: [header:x-run-id] }]\n`

@@ -3,7 +3,7 @@
  * accepted or refused with a position; loading never throws, and a value of a wrong type is never
  * accepted.
  * Method: a file with every key is generated from the schema; each path in turn gets each value. Each day has
- * a tenth of these pairs, the long suite all.
+ * a twentieth of these pairs, the long suite all.
  */
 import t from 'tap'
 import * as z from 'zod'

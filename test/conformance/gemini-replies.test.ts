@@ -2,7 +2,8 @@
  * Goal: every recorded reply of every provider reaches Gemini clients as a valid reply with the same content.
  * Method: the emulator replays the recording to a real generateContent request, whole, as server-sent events
  * and as a JSON array; text, calls, finish reason and usage are compared with a naive reading of the
- * recording. A Gemini upstream's bytes must pass. Each day has a tenth of the recordings, the long suite all.
+ * recording. A Gemini upstream's bytes must pass. Each day has a twentieth of the recordings, the long suite
+ * all.
  */
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf } from '../../src/base/json.js'

@@ -3,8 +3,8 @@
  * Method: YAML is loaded as a configuration, JSON is parsed, JavaScript and shell are checked for syntax, and
  * the shell blocks of each page run in order beside a running gateway in front of the emulator. Programs
  * that need another machine, root or the network (docker, kubectl, git, npm …) are replaced by a program that
- * only accepts them; `npm run NAME` must name a script of package.json. Each day runs the commands of a sixth
- * of the pages and of the changed ones, the long suite all.
+ * only accepts them; `npm run NAME` must name a script of package.json. Each day runs the commands of a
+ * twelfth of the pages and of the changed ones, the long suite all.
  */
 import { execFile } from 'node:child_process'
 import {
@@ -299,7 +299,7 @@ void t.test('the commands of each page run', { timeout: 300_000 }, async (t) => 
   await until(() => served.program.out().includes('"request_id"'))
   const path = `${programs(t)}:${process.env['PATH'] ?? ''}`
   const changed = changedPaths() ?? []
-  const pages = PAGES.filter((name, index) => isToday(index, 6) || changed.includes(name))
+  const pages = PAGES.filter((name, index) => isToday(index, 12) || changed.includes(name))
   for (const page of pages.filter((name) => !ELSEWHERE.includes(name))) {
     const blocks = blocksOf(page).filter(({ language }) => language === 'sh')
     if (blocks.length === 0) continue

@@ -1,7 +1,8 @@
 /**
  * Goal: no bytes from an upstream make a translation throw, never end, or report a false result.
- * Method: 100,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks; a tenth
- * of them each day, the long suite all. A failure prints its seed; SLUICE_CORRUPTIONS sets another number.
+ * Method: 100,000 seeded corruptions of the transcripts over all pairs of dialects, in random chunks; a
+ * twentieth of them each day, the long suite all. A failure prints its seed; SLUICE_CORRUPTIONS sets another
+ * number.
  */
 import t from 'tap'
 import type { ReplyResult } from '../../src/formats/translated-stream.js'

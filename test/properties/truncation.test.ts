@@ -1,7 +1,8 @@
 /**
  * Goal: a truncated stream never looks complete, in any pair of dialects.
- * Method: every byte prefix of every transcript (a tenth of them each day, the long suite all), at once and
- * byte by byte, ended by an end of file or by a failure of the transport; recorded streams at seeded offsets.
+ * Method: every byte prefix of every transcript (a twentieth of them each day, the long suite all), at once
+ * and byte by byte, ended by an end of file or by a failure of the transport; recorded streams at seeded
+ * offsets.
  */
 import t from 'tap'
 import type { Test } from 'tap'

@@ -1,17 +1,27 @@
 /**
  * Goal: keys have a name, are shown once, can be revoked, and can be rotated without a failed request.
- * Method: the program `sluice keys` beside a running gateway on the same store.
+ * Method: the program `sluice keys` beside a running gateway on the same store, each action once, and else
+ * the commands in this process.
  */
 import t from 'tap'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { startGateway } from '../helpers/gateway.js'
-import { sluice } from '../cli/session.js'
+import { sluice, sluiceHere } from '../cli/session.js'
 
 const ACCOUNT = ['--account', 'test@example.com']
 
+const argvOf = (action: string, more: readonly string[]): string[] => {
+  return ['keys', action, '--config', gateway.configFile, ...ACCOUNT, ...more]
+}
+
+/** The command in this process, in a tenth of the time. */
 function keys(action: string, ...more: string[]) {
-  return sluice(['keys', action, '--config', gateway.configFile, ...ACCOUNT, ...more])
+  return sluiceHere(argvOf(action, more))
+}
+
+function keysOfProgram(action: string, ...more: string[]) {
+  return sluice(argvOf(action, more))
 }
 
 async function statusWith(secret: string): Promise<number> {
@@ -43,10 +53,10 @@ void t.test('S7: a name is needed', async (t) => {
 })
 
 void t.test('S7: a revoked key is 401 within a second; the others keep working', async (t) => {
-  const made = await keys('create', '--name', 'old')
+  const made = await keysOfProgram('create', '--name', 'old')
   const secret = made.out.trim()
   t.equal(await statusWith(secret), 200)
-  t.equal((await keys('revoke', '--key', idOf(made))).status, 0)
+  t.equal((await keysOfProgram('revoke', '--key', idOf(made))).status, 0)
   t.ok(await within(1_000, async () => (await statusWith(secret)) === 401))
   t.equal(await statusWith(gateway.secret), 200)
 })
@@ -54,7 +64,7 @@ void t.test('S7: a revoked key is 401 within a second; the others keep working',
 void t.test('keys rotate: both keys work for the overlap, with 0 only the new one', async (t) => {
   const made = await keys('create', '--name', 'app')
   const old = made.out.trim()
-  const rotated = await keys('rotate', '--key', idOf(made), '--overlap', '3s')
+  const rotated = await keysOfProgram('rotate', '--key', idOf(made), '--overlap', '3s')
   t.equal(rotated.status, 0, rotated.err)
   const next = rotated.out.trim()
   t.equal(rotated.out, `${next}\n`, 'the secret is all of standard output')
@@ -67,7 +77,7 @@ void t.test('keys rotate: both keys work for the overlap, with 0 only the new on
 
 void t.test('accounts disable: its keys are 401 within a second, until enable', async (t) => {
   const switchAccount = (action: string) =>
-    sluice(['accounts', action, '--config', gateway.configFile, ...ACCOUNT])
+    sluiceHere(['accounts', action, '--config', gateway.configFile, ...ACCOUNT])
   t.equal(await statusWith(gateway.secret), 200)
   t.match(await switchAccount('disable'), { status: 0, out: /disabled\n$/ })
   t.ok(await within(1_000, async () => (await statusWith(gateway.secret)) === 401))

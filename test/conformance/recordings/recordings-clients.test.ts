@@ -3,7 +3,7 @@
  * content.
  * Method: as in `recordings-replies.test.ts` for chat completions: the emulator replays the recording to a
  * real HTTP request; text, calls, stop reason and usage are compared with a naive reading of the recording.
- * For a client of the recording's own format the bytes must pass unchanged. Each day has a tenth of the
+ * For a client of the recording's own format the bytes must pass unchanged. Each day has a twentieth of the
  * recordings, the long suite all.
  */
 import t, { type Test } from 'tap'

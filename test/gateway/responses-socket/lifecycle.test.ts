@@ -129,7 +129,7 @@ void t.test('a client that reads nothing is cut off, and holds up nothing', asyn
   const gateway = await startGateway(t, { server: 'client_stall_ms: 1000' })
   const client = await connectSocket(t, gateway)
   client.socket.pause()
-  client.send({ type: 'response.create', ...turn('[[words: 400000]]', { max_output_tokens: 1_000_000 }) })
+  client.send({ type: 'response.create', ...turn('[[words: 120000]]', { max_output_tokens: 1_000_000 }) })
   await eventually(async () => (await rowsOf(gateway)).length === 1, 'an entry', 60_000)
   const [row] = await rowsOf(gateway)
   t.equal(row?.outcome, 'client_gone')

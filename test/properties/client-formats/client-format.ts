@@ -1,8 +1,8 @@
 /**
  * Checks properties for every client format over every upstream dialect: a truncated stream never looks
  * complete, chunk boundaries have no effect, and no bytes make a translation throw, hang or report a false
- * result. Each day has a tenth of the prefixes, boundaries and corruptions, the long suite all. The caller
- * defines a complete stream of the client format.
+ * result. Each day has a twentieth of the prefixes, boundaries and corruptions, the long suite all. The
+ * caller defines a complete stream of the client format.
  */
 import type { Test } from 'tap'
 import type { ChatRequest } from '../../../src/formats/chat/request.js'
