@@ -13,8 +13,9 @@ import { command } from '../../src/cli/usage.js'
 import { COLUMNS, csvLine, usd } from '../../src/ledger/export-columns.js'
 import { openSqlite } from '../../src/store/sqlite/open-sqlite.js'
 import { ledgerEntry } from '../ledger/build-entry.js'
-import { argvOf, configFolder, newSession, runOn, sluice } from './session.js'
+import { argvOf, configFolder, newSession, runOn, sluice, sluiceHere } from './session.js'
 import type { StoreSession } from '../../src/cli/with-store.js'
+import { ofToday } from '../helpers/long-suite.js'
 
 const NOW = Date.parse('2026-11-20T12:00:00Z')
 const DAY = 86_400_000
@@ -251,7 +252,7 @@ void t.test('a missing store is reported and not created', async (t) => {
   const { good } = configFolder(t)
   const summary = ['usage', 'summary', '--config', good]
   for (const args of [summary, ['keys', 'list', '--config', good, '--account', 'a']]) {
-    const { status, err } = await sluice(args)
+    const { status, err } = await sluiceHere(args)
     t.equal(status, 1)
     t.match(err, /cannot be opened.*data\/sluice\.db' does not exist/)
   }
@@ -300,11 +301,13 @@ void t.test('a closed standard output (`| head`) ends a command without an error
   await store.close()
   const exportAll = ['usage', 'export', '--config', good, '--format', 'csv']
   const summary = ['usage', 'summary', '--config', good, '--by', 'upstream', '--since', '2026-01-01']
-  for (const [args, reader] of [
+  const readers = [
     [exportAll, 'first chunk'],
     [exportAll, 'none'],
     [summary, 'none'],
-  ] as const) {
+  ] as const
+  // Each day has one of them.
+  for (const [args, reader] of ofToday(readers, 3)) {
     const { status, err } = await sluice(args, '', reader)
     // A slow machine prints its progress.
     const errors = err.split('\n').filter((line) => line !== '' && !line.endsWith('so far'))

@@ -95,10 +95,11 @@ async function play(scene: Scene, prometheus: Prometheus): Promise<void> {
   }, 'a first scrape')
   await scene.round()
   await scene.reload()
-  for (let round = 0; round < 10; round += 1) await scene.round()
+  for (let round = 0; round < 5; round += 1) await scene.round()
   const end = Math.ceil(Date.now() / 1000)
   await until(async () => {
     await scene.round()
+    await new Promise((resolve) => setTimeout(resolve, 500))
     const seen = await prometheus.query(`min(timestamp(sluice_requests_total)) > ${end + 3}`)
     return seen.length > 0
   }, 'scrapes after the traffic')

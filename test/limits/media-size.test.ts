@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import { redisMissing, startRedis } from '../helpers/redis.js'
-import { anotherDay } from '../helpers/long-suite.js'
+import { anotherDay, ofToday } from '../helpers/long-suite.js'
 import { chat, document, gemini, messages, setUp, user, type Asked } from './hosted-upstream.js'
 
 const OVER = [402, 429]
@@ -99,17 +99,17 @@ const SMALL: readonly (readonly [string, Asked])[] = [
 
 async function check(t: Test, store?: string): Promise<void> {
   const { key, ask } = await setUp(t, store === undefined ? {} : { store })
-  for (const [what, asked, enough] of LARGE) {
+  for (const [what, asked, enough] of ofToday(LARGE, 3)) {
     const small = await ask(await key({ limits: { nanoUsdPerDay: 1e9 } }), asked)
     t.ok(OVER.includes(small.status), `${what}: ${small.status} ${small.text.slice(0, 200)}`)
     const large = await ask(await key({ limits: { nanoUsdPerDay: enough * 1e9 } }), asked)
     t.equal(large.status, 200, `${what}: ${large.text.slice(0, 200)}`)
   }
-  for (const [what, asked] of WHOLE) {
+  for (const [what, asked] of ofToday(WHOLE, 3)) {
     const answer = await ask(await key({ limits: { nanoUsdPerDay: 0.25e9 } }), asked)
     t.ok(OVER.includes(answer.status), `${what}: ${answer.status} ${answer.text.slice(0, 200)}`)
   }
-  for (const [what, asked] of SMALL) {
+  for (const [what, asked] of ofToday(SMALL, 3)) {
     const answer = await ask(await key({ limits: { nanoUsdPerDay: 0.2e9 } }), asked)
     t.equal(answer.status, 200, `${what}: ${answer.text.slice(0, 200)}`)
   }

@@ -32,7 +32,7 @@ async function statusWith(secret: string): Promise<number> {
 }
 
 /** The new key's id, from the message of the command that made it. */
-function idOf({ err }: Awaited<ReturnType<typeof keys>>): string {
+function idOf({ err }: { readonly err: string }): string {
   return /Created key (key_\w+)/.exec(err)?.[1] ?? ''
 }
 

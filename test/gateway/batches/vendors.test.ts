@@ -8,6 +8,7 @@ import { rowsOf } from '../../helpers/ledger.js'
 import { BatchProvider } from './batch-provider.js'
 import { batchOf, ended, openBatchStage, PLACES, resultsIn, textOf } from './batch-stage.js'
 import { PLACES_OF_DAY } from './places-of-day.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 t.setTimeout(120_000)
 
@@ -21,7 +22,7 @@ const MODELS = [
   ['gpt-batch-m', 'operations: { batch: mistral }, '],
 ] as const
 
-for (const [at, [model, more]] of MODELS.entries()) {
+for (const [at, [model, more]] of ofToday(MODELS.entries(), 2)) {
   const place = PLACES[at % 2] ?? PLACES[0]
   void t.test(`${model}, ${place.store}: translated, in order, charged once at half the price`, async (t) => {
     const provider = await new BatchProvider().start(t)
@@ -158,13 +159,13 @@ for (const place of PLACES_OF_DAY) {
   )
 }
 
-for (const [at, [fault, status, counts]] of (
-  [
-    ['reorder', 'completed', { total: 4, completed: 4, failed: 0 }],
-    ['expire', 'expired', { total: 4, completed: 2, failed: 2 }],
-    ['lose-result', 'completed', { total: 4, completed: 3, failed: 1 }],
-  ] as const
-).entries()) {
+const FAULTS = [
+  ['reorder', 'completed', { total: 4, completed: 4, failed: 0 }],
+  ['expire', 'expired', { total: 4, completed: 2, failed: 2 }],
+  ['lose-result', 'completed', { total: 4, completed: 3, failed: 1 }],
+] as const
+
+for (const [at, [fault, status, counts]] of ofToday(FAULTS.entries(), 3)) {
   const place = PLACES[at % 2] ?? PLACES[0]
   void t.test(`a job of Mistral with the fault ${fault}, ${place.store}`, async (t) => {
     const { gateway, client } = await openBatchStage(t, place, {

@@ -14,6 +14,7 @@ import type { ConnectionSettings } from '../../../src/gateway/upstreams/connecti
 import type { RequestQueue } from '../../../src/gateway/upstreams/request-queue.js'
 import type { UpstreamCall } from '../../../src/gateway/upstreams/upstream-call.js'
 import { replyTo, openPool } from './fixtures.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n'
@@ -124,7 +125,8 @@ void t.test('every form of a whole reply is read, and the next one too', async (
 
 void t.test('every invalid reply ends in an error, and the next one is complete', async (t) => {
   const { pool } = await scene(t)
-  for (const [path, code] of Object.entries(BROKEN)) {
+  // Each day has a third of them.
+  for (const [path, code] of ofToday(Object.entries(BROKEN), 3)) {
     t.equal(await replyTo(pool, path), code, path)
     t.equal(await replyTo(pool, 'plain'), '200 hello', `after ${path}`)
   }
