@@ -66,9 +66,10 @@ replaced after the YAML is parsed, so that no value can change the file's struct
  **Reload.** A change of the file, of its catalogue, of \`.env\` beside it or of a \`\${file:…}\` takes
 effect within a second, as
 does SIGHUP. A valid change becomes a new generation; an invalid one is refused with its line, and the generation in force
-stays. Requests keep the generation that they started with. Addresses, ports, \`workers\`, \`log.level\`, \`telemetry.otlp\` and
-\`store\` are read at the start only: changes of them need a restart and are listed in \`waiting_for_restart\` of \`/config\`.
-\`sluice generations\` lists, compares and rolls back (how-to/change-configuration-live.md).
+stays. Requests keep the generation that they started with. Addresses, ports, \`workers\`, \`log.level\`, \`telemetry.otlp\`,
+\`store\` and a few others are read at the start only: changes of them need a restart and are listed in
+\`waiting_for_restart\` of \`/config\`. \`sluice generations\` lists, compares and rolls back
+(how-to/change-configuration-live.md).
 
  **Strictness.** At most 4 MiB, YAML 1.2, each key once, at most 100 aliases. Unknown keys and
 unsupported keys are errors.
