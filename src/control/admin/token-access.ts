@@ -59,7 +59,8 @@ export async function takeTurn({ store, now }: AdminServices, { id }: AdminToken
 function unauthenticated(): Problem {
   return new Problem(
     'unauthenticated',
-    'No valid admin token was given: send one as "Authorization: Bearer sat_…".',
+    // `Bearer sat_…` would be redacted as a token.
+    'No valid admin token was given: send one as "Authorization: Bearer <token>".',
     { fix: 'Create a token with `sluice admin-tokens create`.' },
     ['www-authenticate', 'Bearer'],
   )

@@ -26,7 +26,10 @@ onBothStores(t, 'tokens', async (t, settings) => {
   const { ask } = await startAdmin(t, settings)
   for (const token of ['', 'sat_wrong', 'sk_' + '0'.repeat(44), 'sat_' + '0'.repeat(44)]) {
     const refused = await ask('GET', '/accounts', { token })
-    t.match(refused, { status: 401, json: { kind: 'unauthenticated' } })
+    t.match(refused, {
+      status: 401,
+      json: { kind: 'unauthenticated', detail: /"Authorization: Bearer <token>"\.$/ },
+    })
     t.equal(refused.headers.get('www-authenticate'), 'Bearer')
   }
   const cookie = { cookie: 'x=y', origin: 'https://evil.example' }
