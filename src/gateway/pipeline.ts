@@ -31,18 +31,17 @@ import { programOf } from '../http/client-program.js'
 import type { Notify } from '../observe/notification.js'
 import { guardCall } from './objects/check-translated-request.js'
 import { objectListener } from './objects/made-by-replies.js'
-import { withoutOperatorObjects } from './objects/operator-objects.js'
 import type { OwnedObjects } from './objects/owned-objects.js'
 import { admit, assertRecordable } from './phases/admit.js'
 import type { Admitted, Delivery, Refused } from './phases/phase-results.js'
 import { authenticate } from './phases/authenticate.js'
 import { serveStoredResponse, type StoredResponses } from './stored-responses/stored-responses.js'
-import { choose, unknownModel, type Route } from './phases/choose-route.js'
+import { unknownModel } from './phases/choose-route.js'
 import { identify } from './phases/identify.js'
 import { receive } from './phases/receive.js'
 import { Intake, type Call } from './phases/call.js'
 import { calledForOf, judge } from './phases/judge.js'
-import { permitTools } from './phases/permit-tools.js'
+import { permittedRoute } from './phases/permit-route.js'
 import { relay, sendObject, sent } from './phases/relay.js'
 import { errorHeaders, replyHeaders } from './phases/reply-headers.js'
 import type { Overload } from './overload.js'
@@ -153,28 +152,26 @@ async function serveEndpoint(x: Exchange, resolved: ResolvedEndpoint, services: 
   const reading = hasDimensions(x) ? services.values.read(x, { body: x.received.body }) : null
   if (reading instanceof Promise) await reading
   // The stored conversation that the request continues.
-  const resuming = services.responses.resume(x.received, x.identity, intake.held, x.turn?.kept)
+  const resuming = services.responses.resume(x)
   x.received = resuming instanceof Promise ? await resuming : resuming
   const isKeptOnly = x.turn?.generates === false
   const recording = isKeptOnly ? null : beginRecording(x, services)
   if (recording !== null) await recording
-  const permitted = permittedRoute(x, services)
-  x.routed = permitted
-  const { accountId } = x.identity
-  const guarding = guardCall(x.received, permitted, { accountId, objects: services.objects })
+  x.routed = permittedRoute(x, x.generation.plugins === null ? undefined : calledForOf(x, services))
+  const guarding = guardCall(x, services.objects)
   x.routed = guarding instanceof Promise ? await guarding : guarding
   if (isKeptOnly) return keepOnly(x)
   assertRecordable(services.ledgerWriter)
   if (resolved.endpoint.operation === 'count') {
-    const judging = judge(x, x.received, services)
+    const judging = judge(x, services)
     if (judging !== null) x.received = await judging
     return countTokens(x, services)
   }
   const admitting = admit(x, services)
-  const call = admitted(x, admitting instanceof Promise ? await admitting : admitting, services)
-  const judging = judge(x, call, services)
+  x.received = admitted(x, admitting instanceof Promise ? await admitting : admitting, services)
+  const judging = judge(x, services)
   if (judging !== null) x.received = await judging
-  const reply = await sendOrReplay(x, judging === null ? call : x.received, services)
+  const reply = await sendOrReplay(x, services)
   // The ledger entry is written before the client gets the end: a stream delays its end, a whole reply waits
   // here.
   const recorded = reply.kind === 'whole' ? x.ending() : null
@@ -183,14 +180,6 @@ async function serveEndpoint(x: Exchange, resolved: ResolvedEndpoint, services: 
   const { timeouts } = services
   x.delivered = relay(x, reply, { clientCodec: x.received.clientCodec, headers, timeouts })
   if (x.delivered.closed !== null) await x.delivered.closed
-}
-
-/** The route with the candidates that may get the request. Throws `GatewayError`. */
-function permittedRoute(x: Exchange, services: Services): Route {
-  const { call, identity, generation } = x
-  const calledFor = generation.plugins === null ? undefined : calledForOf(x, services)
-  const chosen = choose(call, identity, generation, calledFor)
-  return permitTools(withoutOperatorObjects(chosen, call, generation), call, { identity, generation })
 }
 
 /** Notes the decision; the call that may be sent. Throws the error of a refusal, and a cancellation. */
@@ -219,7 +208,7 @@ async function keepOnly(x: Exchange): Promise<void> {
 }
 
 /** Sends the request, unless the route has a cache that answers it. */
-async function sendOrReplay(x: Exchange, call: Call, services: Services): Promise<StartedReply> {
+async function sendOrReplay(x: Exchange, services: Services): Promise<StartedReply> {
   const { config, candidates } = x.route
   let mark: Outbound['mark'] = null
   if (config !== null && config.cacheControl !== null) {
@@ -227,48 +216,41 @@ async function sendOrReplay(x: Exchange, call: Call, services: Services): Promis
     const scope = { accountId: x.identity.accountId, route: candidates[0].target.route, ttl }
     mark = (await services.marking()).marker(scope)
   }
-  if (config === null || config.cache === null) return sendAdmitted(x, { call, mark, cached: null }, services)
+  if (config === null || config.cache === null) return sendAdmitted(x, { mark, cached: null }, services)
   const { cache } = config
   const opening = services.caching()
   const caching = opening instanceof Promise ? await opening : opening
   const send = (cached: ReplyListener | null): Promise<StartedReply> => {
-    return sendAdmitted(x, { call, mark, cached }, services)
+    return sendAdmitted(x, { mark, cached }, services)
   }
-  return caching.serve({ x, call, config, cache, send })
+  return caching.serve({ x, config, cache, send })
 }
 
-/** What is sent. */
-interface AdmittedCall {
-  /** After admission and guardrails. */
-  readonly call: Call
+/** What the settings of a route add to a request. */
+interface RouteUse {
   readonly mark: Outbound['mark']
   /** Gets the reply for the cache; null if the route has none. */
   readonly cached: ReplyListener | null
 }
 
 /** Sends the request, and a copy of it if the route has a shadow target and the request is in its sample. */
-function sendAdmitted(
-  x: Exchange,
-  { call, mark, cached }: AdmittedCall,
-  services: Services,
-): Promise<StartedReply> {
-  const { generation, identity, route } = x
+function sendAdmitted(x: Exchange, { mark, cached }: RouteUse, services: Services): Promise<StartedReply> {
+  const { generation, identity, route, call } = x
   const { accountId } = identity
   const made = objectListener(call, identity, services.objects)
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
-    call,
     states: generation.states,
     terms: termsOf(x.req, accountId),
     reasoning: { accountId, isKept: true },
     mark,
     // The only place with their order; the one that keeps reasoning state is the last of each candidate.
-    listeners: listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null, cached, keeper(x, call)),
+    listeners: listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null, cached, keeper(x)),
   }
   const reply = send(x, outbound, services)
   const { shadow } = route
   if (shadow === null) return reply
-  const copying = { call: unguarded(call), shadow, reply, listeners: listenersOf(made) }
+  const copying = { shadow, reply, listeners: listenersOf(made) }
   x.copied = services.shadows.copy(x, copying)
   return reply
 }
@@ -277,14 +259,6 @@ function sendAdmitted(
 function listenersOf(...listeners: readonly (ReplyListener | null)[]): readonly ReplyListener[] {
   const set = listeners.filter((listener) => listener !== null)
   return set.length === 0 ? NO_LISTENERS : set
-}
-
-/** The reply of a copy is dropped, so it is not judged. */
-function unguarded(call: Call): Call {
-  if (call.guard === undefined) return call
-  const copy = { ...call }
-  delete copy.guard
-  return copy
 }
 
 /** Serves files and batches, whose endpoints may name an object. */

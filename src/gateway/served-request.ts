@@ -15,7 +15,7 @@ import type { HeldMemory } from './body-memory.js'
 import type { CalledTools } from './dimensions/called-tools.js'
 import type { Generation } from './generation.js'
 import type { Call, Intake } from './phases/call.js'
-import type { Candidate, Route } from './phases/choose-route.js'
+import type { Candidate, Route } from './phases/route.js'
 import type {
   Admitted,
   Authenticated,
@@ -140,6 +140,9 @@ export class ServedRequest implements RequestContext {
     return this.attempts?.list.reduce<Waits>(totalOf, NO_WAITS) ?? NO_WAITS
   }
 }
+
+/** What routes and the rules of keys read: a checked request, its key and its configuration. */
+export type CheckedRequest = Pick<ServedRequest, 'call' | 'identity' | 'generation'>
 
 function filled<Slot>(slot: Slot | null): Slot {
   if (slot === null) throw new Error('a phase has not returned')

@@ -2,11 +2,11 @@
  * Prepares the request for each candidate: in its dialect, with the media and the reasoning state that it
  * needs. A request is encoded once for each dialect and model, for all attempts.
  */
-import { isConfigured, type QuirksConfig, type TargetDefaults } from '../../config/config.js'
+import { isConfigured } from '../../config/config.js'
 import { GatewayError, type WireError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
 import { isChat, type ChatRequest, type Message, type UserPart } from '../../formats/chat/request.js'
-import type { UpstreamCodec, UrlKind, WireFormat } from '../../formats/dialect.js'
+import type { UpstreamCodec, UrlKind } from '../../formats/dialect.js'
 import { isSentAsChat } from '../../formats/index.js'
 import { afterFirstInput } from '../../formats/moderations/chat.js'
 import { assertLossesAllowed, LossList } from '../../formats/losses.js'
@@ -14,7 +14,7 @@ import type { ReadWhole } from '../../formats/observed-format.js'
 import type { MarkedBody, Marks } from '../../policy/prompt-cache-marks.js'
 import type { ServedRequest } from '../served-request.js'
 import type { Target } from '../generation.js'
-import type { Candidate } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/route.js'
 import type { Call } from '../phases/call.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { LARGE_BYTES } from '../streams/join-chunks.js'
@@ -35,7 +35,6 @@ import type { Escrow, Scope } from '../reasoning/escrow.js'
 /** The request, and the services that preparing it uses. */
 export interface Request {
   readonly x: ServedRequest
-  readonly call: Call
   readonly memory: Memory
   /** The client's header, passed on; null if it sent none. */
   readonly idempotencyKey: string | null
@@ -55,21 +54,10 @@ export interface PreparedRequest {
 
 /** An encoded request, for every candidate of the same dialect and model. */
 interface Encoded {
-  readonly wire: WireFormat
-  readonly upstreamCodec: UpstreamCodec
-  readonly model: string
-  readonly quirks: QuirksConfig
-  /** Of the target. */
-  readonly defaults: TargetDefaults | null
-  /** Beta features that clients may request; null: all. */
-  readonly betas: readonly string[] | null
-  /** The upstream, which may store the earlier turns of the conversation. */
-  readonly name: string
   readonly call: Call
+  readonly destination: MarkedDestination
   readonly rendered: Rendered
   readonly losses: readonly string[]
-  /** Number of marks for the provider's prompt cache. */
-  readonly marks: number
 }
 
 /** The part of a candidate that its request depends on. */
@@ -86,6 +74,7 @@ interface AttemptToEncode {
 
 /** A destination with the number of marks that were added. */
 type MarkedDestination = { -readonly [Name in keyof Destination]: Destination[Name] } & {
+  /** Number of marks for the provider's prompt cache. */
   marks: number
 }
 
@@ -113,8 +102,9 @@ export class Preparation {
     }
     const known = this.known(candidate)
     if (known !== undefined) return this.prepared(known, candidate, credential)
-    const { call } = this.request
-    const fetching = fetchMedia(this.request, candidate.target)
+    const { x } = this.request
+    const { call } = x
+    const fetching = fetchMedia(x, candidate.target)
     if (fetching !== null || call.raw.length > LARGE_BYTES) {
       return this.inTurns(candidate, credential, fetching)
     }
@@ -134,7 +124,8 @@ export class Preparation {
     credential: number,
     fetching: Promise<Call> | null,
   ): Promise<PreparedRequest> {
-    const { x, call, sent } = this.request
+    const { x, sent } = this.request
+    const { call } = x
     let fetched = call
     if (fetching !== null) {
       const beganMs = performance.now()
@@ -155,8 +146,7 @@ export class Preparation {
     const destination = this.destination(candidate)
     const rendered = await bodyTurns.run(renderSteps(restored, destination, losses))
     x.cancellation.check()
-    const { marks } = destination
-    return this.keep({ call: restored, rendered, losses: losses.paths, marks }, attempt)
+    return this.keep({ call: restored, destination, rendered, losses: losses.paths }, attempt)
   }
 
   /** The call with the stored reasoning of its history; the call itself if the model does not reason. */
@@ -169,16 +159,16 @@ export class Preparation {
   private known({ target, model, defaults }: Candidate): Encoded | undefined {
     const { wire, upstreamCodec, quirks, upstream } = target
     const { name, allowBetas } = upstream.config
-    const isAnyUpstream = this.request.call.history === undefined
+    const isAnyUpstream = this.request.x.call.history === undefined
     return this.encoded.find(
-      (encoded) =>
-        encoded.wire === wire &&
-        encoded.upstreamCodec === upstreamCodec &&
-        encoded.model === model &&
-        encoded.quirks === quirks &&
-        encoded.defaults === defaults &&
-        encoded.betas === allowBetas &&
-        (isAnyUpstream || encoded.name === name),
+      ({ destination }) =>
+        destination.wire === wire &&
+        destination.upstreamCodec === upstreamCodec &&
+        destination.model === model &&
+        destination.quirks === quirks &&
+        destination.defaults === defaults &&
+        destination.betas === allowBetas &&
+        (isAnyUpstream || destination.name === name),
     )
   }
 
@@ -186,8 +176,7 @@ export class Preparation {
     const losses = new LossList()
     const destination = this.destination(attempt.candidate)
     const rendered = render(call, destination, losses)
-    const { marks } = destination
-    return this.keep({ call, rendered, losses: losses.paths, marks }, attempt)
+    return this.keep({ call, destination, rendered, losses: losses.paths }, attempt)
   }
 
   private destination({ target, model, defaults }: RenderedFor): MarkedDestination {
@@ -219,26 +208,7 @@ export class Preparation {
   }
 
   /** Keeps the encoded request for later attempts. */
-  private keep(
-    { call, rendered, losses, marks }: Pick<Encoded, 'call' | 'rendered' | 'losses' | 'marks'>,
-    { candidate, credential, beganMs }: AttemptToEncode,
-  ): PreparedRequest {
-    const { target, model, defaults } = candidate
-    const { wire, upstreamCodec, quirks, upstream } = target
-    const { name, allowBetas: betas } = upstream.config
-    const encoded: Encoded = {
-      wire,
-      upstreamCodec,
-      model,
-      quirks,
-      defaults,
-      betas,
-      name,
-      call,
-      rendered,
-      losses,
-      marks,
-    }
+  private keep(encoded: Encoded, { candidate, credential, beganMs }: AttemptToEncode): PreparedRequest {
     this.encoded.push(encoded)
     const prepared = this.prepared(encoded, candidate, credential)
     this.request.sent.translateMs += performance.now() - beganMs
@@ -246,12 +216,12 @@ export class Preparation {
   }
 
   private prepared(
-    { call, rendered, losses, marks }: Pick<Encoded, 'call' | 'rendered' | 'losses' | 'marks'>,
+    { call, destination, rendered, losses }: Encoded,
     { target, model, defaults }: RenderedFor,
     credential: number,
   ): PreparedRequest {
     this.report(call, losses)
-    this.request.sent.preparedMarks = marks
+    this.request.sent.preparedMarks = destination.marks
     const { upstreamCodec, upstream, wire } = target
     const path = requestPathAt(upstream.address, {
       path: rendered.path,
@@ -290,9 +260,8 @@ export class Preparation {
       const destination = this.destination(candidate)
       const restCall = { ...call, request: rest }
       const rendered = render(restCall, destination, losses)
-      const { marks } = destination
-      return this.prepared({ call: restCall, rendered, losses: losses.paths, marks }, candidate, credential)
-        .outgoing
+      const encoded = { call: restCall, destination, rendered, losses: losses.paths }
+      return this.prepared(encoded, candidate, credential).outgoing
     }
   }
 
@@ -369,7 +338,8 @@ function nextOf(
  * Fetches the images and files that a request references by URL, for upstreams that cannot read URLs. Runs
  * before the pure encoding, if the configuration allows it.
  */
-function fetchMedia({ x, call }: Request, target: Target): Promise<Call> | null {
+function fetchMedia(x: ServedRequest, target: Target): Promise<Call> | null {
+  const { call } = x
   const { media } = x.generation
   const { upstreamCodec } = target
   if (media === null || upstreamCodec.readsUrl === undefined || target.dialect === call.dialect) return null

@@ -6,7 +6,7 @@
 import type { RetryConfig } from '../../config/config.js'
 import { isProviderFailure, type WireError } from '../../errors.js'
 import type { ServedRequest } from '../served-request.js'
-import type { Candidate } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/route.js'
 import type { Clock } from '../../base/rolling-sums.js'
 import type { AttemptResult } from './attempt-result.js'
 import type { BreakerAttempt } from './breaker.js'

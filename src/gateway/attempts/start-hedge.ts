@@ -7,7 +7,7 @@ import type { HedgeConfig } from '../../config/config.js'
 import { promptSizeOf, inputTokens } from '../../ledger/estimate-tokens.js'
 import { costNanoUsd } from '../../ledger/price.js'
 import type { Generation } from '../generation.js'
-import type { Candidate } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/route.js'
 import type { ServedRequest } from '../served-request.js'
 import type { HedgeBudget } from './retry-and-hedge-budgets.js'
 
@@ -20,24 +20,23 @@ interface HedgeRules {
 /** The hedge of one request. */
 export class Hedging {
   private readonly x: ServedRequest
-  private readonly request: ChatRequest
   private readonly rules: HedgeRules
   private timer: NodeJS.Timeout | null = null
 
   /**
    * Null if the route does not hedge. Counts the cost of the request towards the hedge budget of the route.
    */
-  static of(x: ServedRequest, request: ChatRequest): Hedging | null {
+  static of(x: ServedRequest): Hedging | null {
+    const { request } = x.call
     const { candidates, handling } = x.route
     const { hedge, hedges } = handling
     if (hedge === null || hedges === null) return null
     hedges.request(costOf(candidates[0], request, x.generation))
-    return new Hedging(x, request, { config: hedge, budget: hedges })
+    return new Hedging(x, { config: hedge, budget: hedges })
   }
 
-  private constructor(x: ServedRequest, request: ChatRequest, rules: HedgeRules) {
+  private constructor(x: ServedRequest, rules: HedgeRules) {
     this.x = x
-    this.request = request
     this.rules = rules
   }
 
@@ -56,8 +55,8 @@ export class Hedging {
    * the hedge budget.
    */
   target(first: Candidate): { readonly candidate: Candidate; readonly isAllowed: boolean } {
-    const { request } = this
-    const { generation, route } = this.x
+    const { generation, route, call } = this.x
+    const { request } = call
     const other = route.candidates.find((candidate) => {
       if (candidate === first || candidate.isFallback) return false
       return generation.states.of(candidate.target.upstream.config.name).breaker.allows()

@@ -7,7 +7,7 @@
 import { gatewayError, GatewayError } from '../../errors.js'
 import type { JsonObject } from '../../base/json.js'
 import type { Reservation } from '../charges/reservation.js'
-import type { Candidate } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/route.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import {
   Attempt,

@@ -14,7 +14,8 @@ import type { Limiter } from '../../limits/limiter.js'
 import type { Exchange } from '../client-exchange.js'
 import { dimensionsText } from '../dimensions/dimensions-text.js'
 import type { RequestValues } from '../dimensions/request-values.js'
-import { choose, type Candidate } from '../phases/choose-route.js'
+import { choose } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/route.js'
 import { callIn } from '../phases/receive.js'
 import {
   linesOf,
@@ -325,7 +326,7 @@ async function routeOf(
     if (!(error instanceof GatewayError)) throw error
     throw gatewayError({ ...error.wire, message: `${lines.place(number)}: ${error.message}` }, error)
   })
-  const { candidates } = choose(call, identity, x.generation)
+  const { candidates } = choose({ call, identity, generation: x.generation })
   const [served] = candidates.filter((candidate) => formOf(candidate) !== 'none')
   if (served === undefined) throw noBatches(candidates[0], lines)
   const form = formOf(served)

@@ -24,10 +24,9 @@ import type { RequestValues } from '../dimensions/request-values.js'
 import type { Generation } from '../generation.js'
 import { guardCall } from '../objects/check-translated-request.js'
 import type { OwnedObjects } from '../objects/owned-objects.js'
-import { withoutOperatorObjects } from '../objects/operator-objects.js'
-import { choose, directRoute, type Candidate, type Route } from '../phases/choose-route.js'
+import { directRoute, type Candidate, type Route } from '../phases/route.js'
 import { judge } from '../phases/judge.js'
-import { permitTools } from '../phases/permit-tools.js'
+import { permittedRoute } from '../phases/permit-route.js'
 import { callIn } from '../phases/receive.js'
 import { Intake, type Call } from '../phases/call.js'
 import { sent } from '../phases/relay.js'
@@ -86,7 +85,6 @@ interface LineReply {
 
 /** A line that has been checked. */
 interface Checked {
-  readonly call: Call
   readonly route: Route
   readonly candidate: Candidate
 }
@@ -116,17 +114,16 @@ export class LineRun extends ServedRequest {
         { identity: shared, body: read.body, headers },
         dimensions,
       )
-      const { call, candidate } = await this.check(read, identity)
+      const { candidate } = await this.check(identity)
       this.isUnpriced = true
-      const most = this.most(call, candidate, identity)
+      const most = this.most(candidate)
       this.isUnpriced = false
       const memory = { escrow: services.escrow, accountId: identity.accountId, delayEndUntil: null }
       const preparation = new Preparation({
-        ...{ x: this, call, memory },
-        ...{ idempotencyKey: null, sent: new SendResult(), mark: null },
+        ...{ x: this, memory, idempotencyKey: null, sent: new SendResult(), mark: null },
       })
       const { outgoing } = await preparation.of(candidate, 0)
-      if (call.request.task !== undefined && outgoing.next !== null) {
+      if (this.call.request.task !== undefined && outgoing.next !== null) {
         throw refused('input', 'A chat model judges one input in each line of a batch. Send one.')
       }
       const { body, path } = outgoing
@@ -154,11 +151,11 @@ export class LineRun extends ServedRequest {
     const { scope, held } = this
     const { identity, services, states, resolved } = scope
     try {
-      const { call, route, candidate } = await this.check(await this.read(), identity)
-      this.received = call
+      await this.read()
+      const { route, candidate } = await this.check(identity)
       this.routed = directRoute(withReply(candidate, result), route.tookMs)
       const reasoning = { accountId: identity.accountId, isKept: false }
-      const outbound = { call, states, terms: NO_TERMS, reasoning, mark: null, listeners: NO_LISTENERS }
+      const outbound = { states, terms: NO_TERMS, reasoning, mark: null, listeners: NO_LISTENERS }
       const reply = await send(this, outbound, services)
       if (reply.kind !== 'whole') throw new GatewayError('bug', 'the reply to a line is a stream')
       this.delivered = sent(reply.bytes)
@@ -187,29 +184,26 @@ export class LineRun extends ServedRequest {
     return call
   }
 
-  private async check(call: Call, identity: Identity): Promise<Checked> {
-    const { scope, generation } = this
-    const { upstream, services } = scope
-    const { accountId } = identity
-    const { objects } = services
+  /** Fills the slots as the pipeline does; the call is the judged one then. */
+  private async check(identity: Identity): Promise<Checked> {
+    const { upstream, services } = this.scope
     this.authenticated = { identity, tookMs: 0 }
-    const chosen = withoutOperatorObjects(choose(call, identity, generation), call, generation)
-    const permitted = permitTools(chosen, call, { identity, generation })
-    const route = await guardCall(call, permitted, { accountId, objects })
+    this.routed = permittedRoute(this)
+    const route = await guardCall(this, services.objects)
+    this.routed = route
     const found = route.candidates.find(({ target }) => target.upstream.config.name === upstream)
     if (found === undefined) {
       const message = `The upstream "${upstream}", which runs the batch, cannot run this request`
       throw new GatewayError('untranslatable', message)
     }
-    this.routed = route
-    const judging = judge(this, call, services)
-    const judged = judging === null ? call : await judging
-    return { call: judged, route, candidate: wholeReplies(found) }
+    const judging = judge(this, services)
+    if (judging !== null) this.received = await judging
+    return { route, candidate: wholeReplies(found) }
   }
 
   /** The maximum that the line may use. Throws as a direct request under a budget is refused. */
-  private most(call: Call, candidate: Candidate, identity: Identity): PreparedLine['most'] {
-    const { generation } = this
+  private most(candidate: Candidate): PreparedLine['most'] {
+    const { generation, call, identity } = this
     const needs = needsOf(generation.limitsOf(identity, call.request.model, candidate.target))
     const withUnknown = needs.money || needs.mostTokens
     const estimate = estimateCandidateCost(generation, call, candidate, { withUnknown, isInBatch: true })

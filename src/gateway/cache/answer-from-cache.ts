@@ -39,9 +39,8 @@ import type { StartedReply } from '../attempts/attempt.js'
 import { SendResult, type ReplyListener } from '../attempts/attempt-result.js'
 import type { Exchange } from '../client-exchange.js'
 import type { Generation } from '../generation.js'
-import type { Candidate } from '../phases/choose-route.js'
+import type { Candidate } from '../phases/route.js'
 import { modelAt } from '../routing/router.js'
-import type { Call } from '../phases/call.js'
 import { withinTime } from '../reasoning/escrow.js'
 import { keeper, termsOf } from '../phases/send.js'
 import { toGatewayError } from '../phases/send-error.js'
@@ -59,7 +58,6 @@ const TICK = Buffer.alloc(0)
 /** An admitted request of a route with a cache. */
 export interface CachedRequest {
   readonly x: Exchange
-  readonly call: Call
   readonly config: RouteConfig
   readonly cache: RouteCache
   /** Sends the call to its upstreams; the listener gets the reply. */
@@ -121,7 +119,8 @@ export class Caching {
 
   /** Answers the request from the cache, or sends it. Rejects with `GatewayError`. */
   async serve(request: CachedRequest): Promise<StartedReply> {
-    const { x, call, cache } = request
+    const { x, cache } = request
+    const { call } = x
     const use = new CacheUse()
     x.cached = use
     const terms = cacheTermsOf(headerOf(x.req, 'cache-control'))
@@ -134,7 +133,7 @@ export class Caching {
     const { key, owner } = await keyOf(request)
     const { config, send } = request
     // Without a spread, here and in `clientOf`: docs/explanation/performance.md.
-    const keyed = { x, call, config, cache, send, use, key, owner }
+    const keyed = { x, config, cache, send, use, key, owner }
     if (terms.maxAgeSeconds === 0) {
       use.result = 'stored'
       this.count(request, 'stored')
@@ -256,7 +255,8 @@ export class Caching {
 
   /** Waits for the reply of an equal request that is running, and follows it. */
   private async follow(keyed: KeyedRequest, shared: SharedReply): Promise<StartedReply> {
-    const { x, use, call } = keyed
+    const { x, use } = keyed
+    const { call } = x
     use.result = 'hit'
     use.ageSeconds = 0
     this.count(keyed, 'shared')
@@ -368,7 +368,8 @@ function logOf({ reply: stored }: CacheEntry): ReplyLog {
 
 /** The key of the request and the owner of its entry. */
 async function keyOf(request: CachedRequest): Promise<Pick<KeyedRequest, 'key' | 'owner'>> {
-  const { x, call, config, cache } = request
+  const { x, config, cache } = request
+  const { call } = x
   const { generation, identity } = x
   const { accountId, keyId } = identity
   const { scope } = cache
@@ -403,10 +404,11 @@ function sourceOf({ target, model }: Candidate): ReplySource {
   return { upstream: upstream.config.name, model, origin: upstreamCodec.stateOrigin ?? dialect, emulated }
 }
 
-function clientOf({ x, call }: KeyedRequest, stored: StoredReply): ReplayClient {
+function clientOf({ x }: KeyedRequest, stored: StoredReply): ReplayClient {
+  const { call } = x
   x.attempts ??= new SendResult()
   const { request } = call
-  const kept = keeper(x, call)
+  const kept = keeper(x)
   const clientCodec = kept === null ? call.clientCodec : observedFormat(call.clientCodec, [kept])
   const seed: Seed = {
     id: clientCodec.envelope.idPrefix + x.id,
@@ -419,7 +421,8 @@ function clientOf({ x, call }: KeyedRequest, stored: StoredReply): ReplayClient 
 
 /** A complete reply for the client, whole or as all events of a stream; null if it cannot be encoded. */
 function encodeStored(keyed: KeyedRequest, stored: StoredReply): StartedReply | null {
-  const { x, call, use } = keyed
+  const { x, use } = keyed
+  const { call } = x
   const { clientCodec, request, seed, onTool } = clientOf(keyed, stored)
   const { vectors, task = null } = stored
   const other = vectors ?? task
@@ -451,7 +454,8 @@ function completeResult({ usage, model }: { usage: Usage; model: string | null }
 }
 
 /** What the upstream would bill for the reply at the current prices; null if they are unknown. */
-function savedBy({ x, call }: KeyedRequest, stored: StoredReply): number | null {
+function savedBy({ x }: KeyedRequest, stored: StoredReply): number | null {
+  const { call } = x
   const { upstream, model, vectors, task = null, events } = stored
   let usage: Usage = vectors?.usage ?? task?.usage ?? {}
   let answered: string | null = vectors?.model ?? task?.model ?? null
@@ -506,7 +510,8 @@ const NO_REPLY = { events: [], vectors: null, task: null }
 
 /** The stream to the client of a replay. */
 function replayOf(keyed: KeyedRequest, translation: ReplayedStream): ReplyTransform {
-  const { x, call, use } = keyed
+  const { x, use } = keyed
+  const { call } = x
   const form = call.endpoint.array === true ? new ArrayForm() : EVENT_STREAM
   const owner = {
     ending: x.ending,

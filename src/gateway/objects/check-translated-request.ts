@@ -3,7 +3,8 @@
  * at upstreams with `native_sharing: account`: no other upstream receives it.
  */
 import type { Target } from '../generation.js'
-import type { Candidate, Route } from '../phases/choose-route.js'
+import type { ServedRequest } from '../served-request.js'
+import type { Candidate, Route } from '../phases/route.js'
 import type { Call } from '../phases/call.js'
 import { idsInRequest, soundsInRequest, vendorOf } from './ids-in-request.js'
 import { unknownObject, type OwnedObjects } from './owned-objects.js'
@@ -12,17 +13,14 @@ import { unknownObject, type OwnedObjects } from './owned-objects.js'
  * The route with the candidates that may receive the request: all of them if it names no object. Rejects with
  * `unknown_object` if none is left.
  */
-export function guardCall(
-  call: Call,
-  route: Route,
-  { accountId, objects }: { readonly accountId: string; readonly objects: OwnedObjects },
-): Route | Promise<Route> {
+export function guardCall(x: ServedRequest, objects: OwnedObjects): Route | Promise<Route> {
+  const { call, route } = x
   const vendor = vendorOf(call.wire)
   if (vendor === null || !route.candidates.some((candidate) => hasObjects(call, candidate))) return route
   const ids = [...idsInRequest(call.body, vendor)]
   const sounds = call.wire === 'openai-chat' ? soundsInRequest(call.body) : []
   if (ids.length === 0 && sounds.length === 0) return route
-  return withOwners(call, { ids, sounds }, { route, accountId, objects })
+  return withOwners(x, { ids, sounds }, objects)
 }
 
 /** The objects that a request names. */
@@ -33,10 +31,11 @@ interface Named {
 }
 
 async function withOwners(
-  call: Call,
+  { call, route, identity }: ServedRequest,
   named: Named,
-  { route, accountId, objects }: { route: Route; accountId: string; objects: OwnedObjects },
+  objects: OwnedObjects,
 ): Promise<Route> {
+  const { accountId } = identity
   const refused = new Map<string, string | null>()
   const candidates: Candidate[] = []
   for (const candidate of route.candidates) {

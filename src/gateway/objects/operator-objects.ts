@@ -13,8 +13,9 @@ import { longTextOf } from '../../formats/chat/long-text.js'
 import type { AssistantPart, Message, UserPart } from '../../formats/chat/request.js'
 import type { WireFormat } from '../../formats/dialect.js'
 import { hostedAt, type TargetFormat } from '../charges/unknown-use.js'
+import type { CheckedRequest } from '../served-request.js'
 import type { Generation } from '../generation.js'
-import type { Candidate, Route } from '../phases/choose-route.js'
+import type { Candidate, Route } from '../phases/route.js'
 import type { Call } from '../phases/call.js'
 import { cloudOf, isInScope, isPublicModel, isResource, type Cloud, type ForeignPart } from './cloud-names.js'
 import { vendorOf } from './ids-in-request.js'
@@ -281,11 +282,7 @@ function refusedTool(tool: string, path: string, { cloud, rules }: Refusing): Ga
  * The route without the candidates whose cloud would use what its upstream does not list. Throws
  * `untranslatable` if none is left.
  */
-export function withoutOperatorObjects(
-  route: Route,
-  call: Call,
-  generation: Pick<Generation, 'namesModel'>,
-): Route {
+export function withoutOperatorObjects(route: Route, { call, generation }: CheckedRequest): Route {
   const refusals = route.candidates.map((candidate) => refusalAt(call, candidate, generation))
   const candidates = route.candidates.filter((_, at) => refusals[at] === null)
   if (candidates.length === route.candidates.length) return route

@@ -55,11 +55,12 @@ const MAX_LINE = 500
  * The call after the guardrails of its route and key; null if none applies, which is decided at once. Rejects
  * with `guardrail_blocked` and `guardrail_unavailable`.
  */
-export function judge(x: ServedRequest, call: Call, services: JudgeServices): Promise<Call> | null {
+export function judge(x: ServedRequest, services: JudgeServices): Promise<Call> | null {
   const { policy, plugins } = x.generation
   const guardrails = policy?.of(x.route.guardrails, x.identity) ?? []
   const isObserved = plugins !== null && plugins.observes
   if (guardrails.length === 0 && !isObserved) return null
+  const { call } = x
   call.streamed?.refuseLate(['prompt', 'keywords', 'known_speaker_names', 'response_format', 'stream'])
   return judgedCall(x, call, guardrails, services)
 }

@@ -7,29 +7,24 @@ import { assertModelAllowed } from '../../accounts/allowed-models.js'
 import { ANY_TOOL, type HostedTool } from '../../formats/chat/hosted-tools.js'
 import { GatewayError } from '../../errors.js'
 import { needsOf } from '../../limits/find-limits.js'
-import type { Generation, Target } from '../generation.js'
+import type { Target } from '../generation.js'
+import type { CheckedRequest } from '../served-request.js'
 import { hostedAt } from '../charges/unknown-use.js'
-import type { Candidate, Route } from './choose-route.js'
+import type { Candidate, Route } from './route.js'
 import type { Call } from './call.js'
-
-/** The key and configuration that decide. */
-interface ToolRules {
-  readonly identity: Identity
-  readonly generation: Generation
-}
 
 /**
  * The route without the candidates whose upstreams do not allow a tool of the request. Throws `forbidden` if
  * no candidate that would receive the tools allows them, or if a tool has a model that the key may not use.
  */
-export function permitTools(route: Route, call: Call, rules: ToolRules): Route {
+export function permitTools(route: Route, x: CheckedRequest): Route {
+  const { call, identity } = x
   const { hosted } = call.request
   if (hosted === undefined) return route
-  const { identity } = rules
   for (const { model, path } of hosted) {
     if (model !== undefined) assertModelAllowed(identity, model, `${path}.model`)
   }
-  const isRestricted = identity.models !== null || isBudgeted(route, call, rules)
+  const isRestricted = identity.models !== null || isBudgeted(route, x)
   const refusals: GatewayError[] = []
   const candidates: Candidate[] = []
   let isServed = false
@@ -57,8 +52,8 @@ export function permitsShadow(call: Call, { target }: Pick<Candidate, 'target'>)
 }
 
 /** Whether a limit on money applies to the request. */
-function isBudgeted({ candidates }: Route, { request }: Call, { identity, generation }: ToolRules): boolean {
-  const { model } = request
+function isBudgeted({ candidates }: Route, { call, identity, generation }: CheckedRequest): boolean {
+  const { model } = call.request
   return candidates.some(({ target }) => needsOf(generation.limitsOf(identity, model, target)).money)
 }
 

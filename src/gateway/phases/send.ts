@@ -8,7 +8,6 @@ import { Candidates, type SendOptions } from '../attempts/try-candidates.js'
 import { SendResult, type ReplyListener } from '../attempts/attempt-result.js'
 import type { Escrow } from '../reasoning/escrow.js'
 import type { ServedRequest } from '../served-request.js'
-import type { Call } from './call.js'
 
 /** The services for sending requests. */
 export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedReplySlots'> {
@@ -17,7 +16,6 @@ export interface SendServices extends Pick<SendOptions, 'timeouts' | 'drainedRep
 
 /** How a request is sent, beside its route. */
 export interface Outbound {
-  readonly call: Call
   readonly states: SendOptions['states']
   readonly terms: ClientTerms
   readonly reasoning: ReasoningUse
@@ -42,7 +40,7 @@ interface ReasoningUse {
  */
 export function send(
   x: ServedRequest,
-  { call, states, terms, reasoning, mark, listeners }: Outbound,
+  { states, terms, reasoning, mark, listeners }: Outbound,
   { timeouts, drainedReplySlots, escrow }: SendServices,
 ): Promise<StartedReply> {
   const sent = new SendResult(listeners)
@@ -51,8 +49,8 @@ export function send(
   const { accountId, isKept } = reasoning
   const delayEndUntil = (written: Promise<void>): void => sent.delayEndUntil(written)
   const memory = { escrow, accountId, delayEndUntil: isKept ? delayEndUntil : null }
-  const hedging = Hedging.of(x, call.request)
-  const preparation = new Preparation({ x, call, memory, idempotencyKey, sent, mark })
+  const hedging = Hedging.of(x)
+  const preparation = new Preparation({ x, memory, idempotencyKey, sent, mark })
   const candidateLoop = new Candidates({
     x,
     sent,
@@ -93,7 +91,8 @@ function timeoutOf(header: string | undefined): number {
 }
 
 /** Stores the reply if it must be stored, which the end of the reply waits for; null if it is not. */
-export function keeper(x: ServedRequest, { keep }: Call): ReplyListener | null {
+export function keeper(x: ServedRequest): ReplyListener | null {
+  const { keep } = x.call
   if (keep === undefined) return null
   return { end: (reply, upstream) => x.attempts?.delayEndUntil(keep(reply, upstream)) }
 }

@@ -113,8 +113,15 @@ export function headOf(x: Exchange): RequestHead | null {
     usage,
     tier: replyResult?.tier ?? null,
     outcome: outcomeOf(x),
-    sketch: requestShapeOf(request),
+    sketch: requestShapeOf(call.added === undefined ? request : withoutMaximum(request)),
   }
+}
+
+/** The request of the client, which set no maximum of output tokens: the gateway did. */
+function withoutMaximum(request: ChatRequest): ChatRequest {
+  const own = { ...request }
+  delete own.maxOutputTokens
+  return own
 }
 
 /** A field that only upstreams of the client's own format accept. */

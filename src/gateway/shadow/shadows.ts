@@ -22,7 +22,7 @@ import { maxUseOf, provisionalEntry } from '../charges/provisional-entry.js'
 import { maxNanoUsd } from '../charges/refuse-unknown-cost.js'
 import { ServedRequest } from '../served-request.js'
 import type { Overload } from '../overload.js'
-import { directRoute, type Candidate } from '../phases/choose-route.js'
+import { directRoute, type Candidate } from '../phases/route.js'
 import { refusalAt } from '../objects/operator-objects.js'
 import { permitsShadow } from '../phases/permit-tools.js'
 import { Intake, type Call } from '../phases/call.js'
@@ -43,8 +43,6 @@ interface ShadowsServices extends ShadowServices {
 
 /** The target of a copy, and its original. */
 interface Copying {
-  /** The request that is sent, with no judge of its reply. */
-  readonly call: Call
   readonly shadow: RouteShadow
   /** The reply to the original. */
   readonly reply: Promise<unknown>
@@ -68,7 +66,8 @@ export class Shadows {
    * throws or blocks.
    */
   copy(original: ServedRequest, copying: Copying): ShadowRun | null {
-    const { call, shadow, reply } = copying
+    const { shadow, reply } = copying
+    const { call } = original
     const { random } = original.generation.states.clock
     if (random() * 100 >= shadow.config.percent || isStored(call)) return null
     const { services } = this
@@ -132,6 +131,14 @@ async function isOut({ attempts }: ServedRequest, reply: Promise<unknown>): Prom
   await reply.catch(() => undefined)
 }
 
+/** The reply of a copy is dropped, so it is not judged. */
+function unguarded(call: Call): Call {
+  if (call.guard === undefined) return call
+  const copy = { ...call }
+  delete copy.guard
+  return copy
+}
+
 const SHADOW: Identity = {
   keyId: SHADOW_ACCOUNT,
   accountId: SHADOW_ACCOUNT,
@@ -171,7 +178,7 @@ class ShadowRun extends ServedRequest {
   /** `held` counts the memory of the body; the run ends it. */
   constructor(
     original: ServedRequest,
-    { call, shadow, listeners }: Copying,
+    { shadow, listeners }: Copying,
     held: HeldMemory,
     services: ShadowServices,
   ) {
@@ -180,7 +187,7 @@ class ShadowRun extends ServedRequest {
     this.identified = original.identified
     this.authenticated = { identity: SHADOW, tookMs: 0 }
     this.intake = new Intake(held)
-    this.received = call
+    this.received = unguarded(original.call)
     this.shadow = shadow
     this.listeners = listeners
     this.services = services
@@ -273,14 +280,14 @@ class ShadowRun extends ServedRequest {
   }
 
   private async send(candidate: Candidate): Promise<void> {
-    const { original, services, generation, call, listeners } = this
+    const { original, services, generation, listeners } = this
     this.routed = directRoute(candidate)
     this.startedMs = performance.now()
     try {
       const states = generation.shadowStates
       // The reasoning state of earlier turns is the account's own; that of the copy's reply is dropped.
       const reasoning = { accountId: original.accountId, isKept: false }
-      const outbound = { call, states, terms: NO_TERMS, reasoning, mark: null, listeners }
+      const outbound = { states, terms: NO_TERMS, reasoning, mark: null, listeners }
       const reply = await send(this, outbound, services)
       const headMs = reply.kind === 'stream' ? performance.now() - this.startedMs : null
       // A shadow request has no client.

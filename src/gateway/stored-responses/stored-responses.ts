@@ -85,14 +85,10 @@ export class StoredResponses {
    * Replaces references to stored responses in the call by their contents, and makes the call store its own
    * reply. Throws, or rejects with, `GatewayError`: `malformed_request` if a referenced response is not
    * stored, `forbidden` if the key may not use its model, `store_unavailable` if the store does not reply.
-   * `kept` are the responses of the call's WebSocket.
    */
-  resume(
-    call: Call,
-    reader: Reader,
-    held: HeldMemory,
-    kept: ConnectionResponses | null = null,
-  ): Call | Promise<Call> {
+  resume(x: Exchange): Call | Promise<Call> {
+    const { call, identity: reader, held } = x
+    const kept = x.turn?.kept ?? null
     const { storage } = call.clientCodec
     if (storage === undefined) return call
     const references = storage.references(call.body)
