@@ -3,7 +3,8 @@
  * and runbook exists.
  * Method: the files are read; names, labels and label values are compared with the code.
  */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { boardFiles } from '../../grafana/boards/index.js'
 import { BOARDS, VARIABLES } from '../../grafana/boards/links.js'
@@ -282,5 +283,27 @@ void t.test('panels that the runbook and the alerts name exist', (t) => {
     }
   }
   t.ok(found > 25, `${found} names`)
+  t.end()
+})
+
+void t.test('alerts and metrics that the pages name exist', (t) => {
+  const folders = ['docs/how-to', 'docs/reference', 'docs/explanation']
+  // Its tables have the prefix of the metrics.
+  const archive = 'docs/reference/archive.md'
+  const pages = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
+  const named = new Set(alerts().map(({ alert }) => alert))
+  const known = new Set<string>(Object.values(DEFINITIONS).map(({ name }) => name))
+  let found = 0
+  for (const page of pages.filter((page) => page.endsWith('.md') && page !== archive)) {
+    const text = readFileSync(page, 'utf8')
+    for (const [, alert = ''] of text.matchAll(/`(Sluice[A-Z]\w+)`/g))
+      t.ok(named.has(alert), `${page}: ${alert}`)
+    for (const [, metric = ''] of text.matchAll(/`(sluice_\w+)[`{]/g)) {
+      found += 1
+      const isView = page === 'docs/how-to/archive.md' && !metric.startsWith('sluice_archive_')
+      t.ok(isView || known.has(metric), `${page}: ${metric}`)
+    }
+  }
+  t.ok(found > 50, `${found} metrics`)
   t.end()
 })
