@@ -8,7 +8,7 @@ import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { digestOf, newAdminSecret, randomBase62 } from './key-secret.js'
-import { choiceType, listType } from './changes/field-types.js'
+import { checkedValue, choiceType, listType, textType } from './changes/field-types.js'
 import { isShownName } from './changes/fields.js'
 import { invalid } from './changes/refusal.js'
 import { unforeseen, type Sources } from './sources.js'
@@ -34,6 +34,12 @@ export type Scope = (typeof SCOPES)[number]
 
 /** Scopes of a token, in requests and options. */
 export const SCOPE_LIST = listType(choiceType(SCOPES), { least: 1, most: SCOPES.length })
+
+/** The name of a token. */
+export const TOKEN_NAME = textType(isShownName, {
+  fix: 'Send 1 to 100 characters without spaces at the ends.',
+  schema: { minLength: 1, maxLength: 100 },
+})
 
 /** The default lifetime of a token and the longest one. */
 export const TOKEN_DAYS = { usual: 90, most: 366 } as const
@@ -80,7 +86,7 @@ export async function createAdminToken(
   const secret = newAdminSecret(random)
   const token: AdminToken = {
     id: `tok_${randomBase62(16, random)}`,
-    name: checkedName(wish.name),
+    name: checkedValue(TOKEN_NAME, wish.name, 'name'),
     digest: digestOf(secret),
     lastFour: secret.slice(-4),
     scopes: checkedScopes(wish.scopes, accountId !== null),
@@ -96,31 +102,9 @@ export async function createAdminToken(
   return { token, secret }
 }
 
-/** The name of a token. Throws a `Refusal`. */
-function checkedName(text: string): string {
-  const name = text.trim()
-  if (isShownName(name)) return name
-  throw invalid(
-    'name',
-    'The value of "name" is not valid.',
-    'Send 1 to 100 characters without spaces at the ends.',
-  )
-}
-
 /** The scopes in the order of `SCOPES`. Throws a `Refusal`. */
-function checkedScopes(scopes: readonly string[], hasAccount: boolean): Scope[] {
-  if (scopes.length === 0) {
-    throw invalid(
-      'scopes',
-      'The value of "scopes" is not valid.',
-      `Send a list of 1 to ${SCOPES.length} items.`,
-    )
-  }
-  const unknown = scopes.findIndex((scope) => !SCOPES.some((known) => known === scope))
-  if (unknown !== -1) {
-    const field = `scopes[${unknown}]`
-    throw invalid(field, `The value of "${field}" is not valid.`, `Use one of ${SCOPES.join(', ')}.`)
-  }
+function checkedScopes(given: readonly string[], hasAccount: boolean): Scope[] {
+  const scopes = checkedValue(SCOPE_LIST, [...given], 'scopes')
   if (hasAccount && scopes.some((scope) => scope.startsWith('config:'))) {
     throw invalid(
       'scopes',

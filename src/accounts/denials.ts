@@ -4,33 +4,17 @@ import type { JsonObject } from '../base/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import type { Page, Store } from '../store/store.js'
+import type { NewDenial } from './changes/decide-denial.js'
 import { randomBase62 } from './key-secret.js'
 
-/** Longer values of `sub` and `jti` cannot be denied. */
-const MAX_DENIED_CHARS = 4_096
-const MAX_REASON = 500
 const PAGE = 500
 
-/** The settings of a new denial. */
-type NewDenial = DenialSubject & Pick<Denial, 'reason' | 'expiresAtMs'>
-
-/**
- * Denies an identity on all gateways of the store. Throws `malformed_request` with the field, also if the
- * store has its maximum of denials.
- */
+/** Denies an identity on all gateways. Throws `malformed_request` if the store has its maximum of denials. */
 export async function denyIdentity(
   store: Pick<Store, 'denials'>,
   { identity, sub, jti, reason, expiresAtMs }: NewDenial,
   audit: (made: Denial) => readonly AuditEntry[] = () => [],
 ): Promise<Denial> {
-  if ((sub === null) === (jti === null)) throw malformed('Set exactly one of sub and jti.', 'sub')
-  const [field, value] = sub === null ? ['jti', jti ?? ''] : ['sub', sub]
-  if (value === '' || value.length > MAX_DENIED_CHARS) {
-    throw malformed(`${field} must have 1 to ${MAX_DENIED_CHARS} characters.`, field)
-  }
-  if (reason.length > MAX_REASON) {
-    throw malformed(`reason must have at most ${MAX_REASON} characters.`, 'reason')
-  }
   const id = `den_${randomBase62(16)}`
   const denial = { id, identity, sub, jti, reason, expiresAtMs, createdAtMs: Date.now() }
   if ((await store.denials.create(denial, audit(denial))) === 'created') return denial

@@ -8,9 +8,11 @@ import {
   changeAccount,
   checkedPlan,
   createAccount,
+  findAccount,
   type NewAccount,
 } from '../accounts/changes/change-accounts.js'
 import type { Changing } from '../accounts/changes/change-keys.js'
+import { conflictRefusal } from '../accounts/changes/decide.js'
 import { raiseAccountLimit } from '../accounts/changes/raise-limit.js'
 import { planOfNewAccounts } from '../accounts/plans.js'
 import type { JsonObject } from '../base/json.js'
@@ -124,8 +126,7 @@ interface NewAccountOptions {
 async function create(session: StoreSession, values: NewAccountOptions): Promise<number> {
   const { store, plans, terminal } = session
   const { email, name, parent: parentName } = values
-  const parent = parentName === undefined ? null : await namedAccount(session, parentName)
-  if (parentName !== undefined && parent === null) return 1
+  const parent = parentName === undefined ? null : await parentNamed(session, parentName)
   const plan = values.plan === undefined ? planOfNewAccounts(plans) : checkedPlan(values.plan, plans)
   const password = values.passwordStdin ? (await terminal.input()).replace(/\r?\n$/, '') : null
   const role = values.admin ? 'admin' : 'owner'
@@ -176,11 +177,16 @@ async function changeParent(session: StoreSession, name: string, parentName: str
   const { terminal } = session
   const account = await namedAccount(session, name)
   if (account === null) return 1
-  const parent = parentName === 'none' ? null : await namedAccount(session, parentName)
-  if (parentName !== 'none' && parent === null) return 1
+  const parent = parentName === 'none' ? null : await parentNamed(session, parentName)
   await changeAccount(changingBy(session), account, { parent: parent?.name ?? null })
   terminal.out(`${account.id} (${account.name}): ${parent === null ? 'no parent' : `parent ${parent.name}`}`)
   return 0
+}
+
+async function parentNamed({ store }: StoreSession, name: string): Promise<Account> {
+  const parent = await findAccount(store, name)
+  if (parent === null) throw conflictRefusal('no_parent', '')
+  return parent
 }
 
 async function raise(session: StoreSession, name: string, values: RaiseOptions): Promise<number> {
@@ -188,8 +194,8 @@ async function raise(session: StoreSession, name: string, values: RaiseOptions):
   const wish = raiseOf(values, changing.nowMs)
   const account = await namedAccount(session, name)
   if (account === null) return 1
-  await raiseAccountLimit(changing, account, wish)
-  session.terminal.out(`${account.id} (${account.name}): ${raiseText(wish)}`)
+  const raised = await raiseAccountLimit(changing, account, wish)
+  session.terminal.out(`${account.id} (${account.name}): ${raiseText(raised)}`)
   return 0
 }
 

@@ -5,12 +5,13 @@ import {
   createAdminToken,
   noToken,
   revokeAdminToken,
-  SCOPE_LIST,
   SCOPES,
   tokenFields,
   tokenState,
 } from '../accounts/admin-tokens.js'
-import { checkedValue } from '../accounts/changes/field-types.js'
+import { findAccount } from '../accounts/changes/change-accounts.js'
+import { checkedValue, TIME } from '../accounts/changes/field-types.js'
+import { noAccountNamed } from '../accounts/changes/refusal.js'
 import type { JsonObject } from '../base/json.js'
 import type { AdminToken } from '../store/admin-tokens.js'
 import type { AuditEntry } from '../store/audit-trail.js'
@@ -18,8 +19,8 @@ import type { Store } from '../store/store.js'
 import { commandEntry } from './accounts.js'
 import { configOption, declare } from './command.js'
 import { printList } from './print-table-or-json.js'
-import { comingTimeOf } from './time-range.js'
-import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
+import { timeIn } from './time-range.js'
+import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 
 /** `sluice admin-tokens`. */
 export function command(open: OpenStore = withStore) {
@@ -40,7 +41,6 @@ token is refused within a second by every gateway of the store.`,
     .option(
       '--expires <WHEN>',
       'when it expires: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z, at most 366 days from now (default: 90d)',
-      (text) => comingTimeOf(text, Date.now(), '--expires'),
     )
     .addOption(configOption())
     .action(async (options) => {
@@ -68,20 +68,21 @@ interface NewTokenOptions {
   readonly name: string
   readonly scopes: string
   readonly account?: string | undefined
-  readonly expires?: number | undefined
+  readonly expires?: string | undefined
 }
 
 async function create(session: StoreSession, values: NewTokenOptions): Promise<number> {
   const { store, terminal } = session
-  const { name, expires: expiresAtMs } = values
-  const scopes = scopesOf(values.scopes, { hasAccount: values.account !== undefined })
-  const account = values.account === undefined ? null : await namedAccount(session, values.account)
-  if (account === null && values.account !== undefined) return 1
+  const { name, expires, account: named } = values
+  const end = expires === undefined ? null : checkedValue(TIME, timeIn(expires, Date.now()), 'expires_at')
+  const scopes = scopesOf(values.scopes, named !== undefined)
+  const account = named === undefined ? null : await findAccount(store, named)
+  if (account === null && named !== undefined) throw noAccountNamed(named)
   const { token, secret } = await createAdminToken(store, {
     name,
     scopes,
     accountId: account?.id ?? null,
-    ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    ...(end === null ? {} : { expiresAtMs: Date.parse(end) }),
     createdBy: 'command line',
     audit: (made) => [
       tokenEntry('token.create', made, {
@@ -91,15 +92,16 @@ async function create(session: StoreSession, values: NewTokenOptions): Promise<n
     ],
   })
   terminal.out(secret)
-  const end = new Date(token.expiresAtMs).toISOString()
-  terminal.err(`Created admin token ${token.id} "${token.name}", valid until ${end}. It is shown only now.`)
+  const endText = new Date(token.expiresAtMs).toISOString()
+  terminal.err(
+    `Created admin token ${token.id} "${token.name}", valid until ${endText}. It is shown only now.`,
+  )
   return 0
 }
 
-function scopesOf(text: string, { hasAccount }: { readonly hasAccount: boolean }): string[] {
+function scopesOf(text: string, hasAccount: boolean): string[] {
   if (text === 'all') return SCOPES.filter((scope) => !hasAccount || !scope.startsWith('config:'))
-  const scopes = text.split(',').map((scope) => scope.trim())
-  return checkedValue(SCOPE_LIST, scopes, 'scopes')
+  return text.split(',').map((scope) => scope.trim())
 }
 
 function tokenEntry(

@@ -99,7 +99,8 @@ export async function runCommand(command: CommandUnknownOpts, argv: readonly str
 /** A refused change with the names of the options; a wrong value of one is wrong usage. */
 export function commandError(refusal: Refusal): Refusal | UsageError {
   const own = refusal.named(optionOf)
-  const isUsage = refusal.refusal === 'invalid_field' && isOptionValue(refusal.field ?? '')
+  const isOfForm = refusal.refusal === 'invalid_field' || refusal.refusal === 'unknown_field'
+  const isUsage = isOfForm && isOptionValue(refusal.field ?? '')
   return isUsage ? new UsageError(own.message) : own
 }
 

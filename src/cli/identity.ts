@@ -2,13 +2,14 @@
  * `sluice identity`: denies workload identities by `sub` or `jti`, and removes and lists denials, beside a
  * running gateway.
  */
+import { decideDenial } from '../accounts/changes/decide-denial.js'
 import { denialFields, denialPages, denialsOf, denyIdentity } from '../accounts/denials.js'
-import { didYouMean } from '../config/config-problem.js'
+import type { JsonObject } from '../base/json.js'
 import type { AuditEntry } from '../store/audit-trail.js'
 import type { Denial, DenialSubject } from '../store/denials.js'
 import { commandEntry } from './accounts.js'
 import { configOption, declare, UsageError } from './command.js'
-import { comingTimeOf } from './time-range.js'
+import { timeIn } from './time-range.js'
 import { printList } from './print-table-or-json.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 
@@ -31,13 +32,13 @@ sluice identity deny --config config/gateway.yaml --identity kubernetes \\
     .option('--sub <SUB>', SUB)
     .option('--jti <JTI>', JTI)
     .option('--reason <TEXT>', 'why, for lists and the audit trail', '')
-    .option('--expires <TIME>', 'when the denial ends: 12h, 30d, a date or a time (default: never)', (text) =>
-      comingTimeOf(text, Date.now(), '--expires'),
-    )
+    .option('--expires <TIME>', 'when the denial ends: 12h, 30d, a date or a time (default: never)')
     .addOption(configOption())
     .action(async (options) => {
-      const { config, reason, expires: expiresAtMs = null } = options
-      const denied = { ...subjectOf(options, 'deny'), reason, expiresAtMs }
+      const { config, identity, sub, jti, reason, expires } = options
+      const end = expires === undefined ? {} : { expires_at: timeIn(expires, Date.now()) }
+      const subject = { ...(sub === undefined ? {} : { sub }), ...(jti === undefined ? {} : { jti }) }
+      const denied = { identity, ...subject, reason, ...end }
       const opening = { mustExist: false }
       process.exitCode = await open(config, (session) => deny(session, denied), opening)
     })
@@ -48,7 +49,7 @@ sluice identity deny --config config/gateway.yaml --identity kubernetes \\
     .option('--jti <JTI>', JTI)
     .addOption(configOption())
     .action(async (options) => {
-      const subject = subjectOf(options, 'allow')
+      const subject = subjectOf(options)
       process.exitCode = await open(options.config, (session) => allow(session, subject))
     })
   identity
@@ -65,16 +66,9 @@ const IDENTITY = "the name of an entry of 'identity' in the configuration"
 const SUB = 'the claim "sub": all tokens of one workload'
 const JTI = 'the claim "jti": one token'
 
-type NewDenial = DenialSubject & Pick<Denial, 'reason' | 'expiresAtMs'>
-
-async function deny({ store, terminal, identities }: StoreSession, subject: NewDenial): Promise<number> {
-  if (!identities.includes(subject.identity)) {
-    const hint = didYouMean(subject.identity, identities)
-    const known = identities.length === 0 ? 'it has none' : `it has ${identities.slice(0, 10).join(', ')}`
-    terminal.err(`sluice: the configuration has no identity "${subject.identity}"${hint}: ${known}`)
-    return 1
-  }
-  const denial = await denyIdentity(store, subject, (made) => [
+async function deny({ store, terminal, identities }: StoreSession, wish: JsonObject): Promise<number> {
+  const decided = decideDenial(wish, { identities, nowMs: Date.now() })
+  const denial = await denyIdentity(store, decided, (made) => [
     denialEntry(made, 'denial.create', { before: null, after: denialFields(made) }),
   ])
   terminal.out(`${denial.id}: ${shownSubject(denial)} of ${denial.identity} is denied`)
@@ -112,12 +106,9 @@ function shownDenial(denial: Denial): Record<string, unknown> {
   return { id: denial.id, ...denialFields(denial), created_at: time(denial.createdAtMs) }
 }
 
-function subjectOf(
-  { identity, sub, jti }: { identity: string; sub?: string; jti?: string },
-  action: string,
-): DenialSubject {
+function subjectOf({ identity, sub, jti }: { identity: string; sub?: string; jti?: string }): DenialSubject {
   if ((sub === undefined) === (jti === undefined)) {
-    throw new UsageError(`'sluice identity ${action}' needs --sub SUB or --jti JTI, not both`)
+    throw new UsageError(`'sluice identity allow' needs --sub SUB or --jti JTI, not both`)
   }
   return { identity, sub: sub ?? null, jti: jti ?? null }
 }

@@ -5,7 +5,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import type { ApiKey } from '../accounts/account.js'
 import { changeKey, createKey, revokeKey } from '../accounts/changes/change-keys.js'
-import { MAX_OVERLAP_MS, rotateKey } from '../accounts/changes/rotate-key.js'
+import { rotateKey } from '../accounts/changes/rotate-key.js'
 import { raiseKeyLimit } from '../accounts/changes/raise-limit.js'
 import { newSecret } from '../accounts/key-secret.js'
 import { labelsText, NO_LABELS, readLabel } from '../accounts/labels.js'
@@ -18,6 +18,7 @@ import { keyPages } from '../store/list-all.js'
 import { changingBy } from './accounts.js'
 import { configOption, declare, repeated, UsageError } from './command.js'
 import { printList } from './print-table-or-json.js'
+import { amountOf } from './option-names.js'
 import { raiseOf, raiseText, withRaise, type RaiseOptions } from './raise.js'
 import { timeIn } from './time-range.js'
 import { unknownModelWarnings } from './unknown-models.js'
@@ -32,7 +33,7 @@ interface KeyOptions {
   readonly unitsPerMinute?: readonly string[] | undefined
 }
 
-const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const UNIT_SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
 /** The value that removes a limit or the expiry of a key. */
 const NONE = 'none'
 
@@ -74,11 +75,6 @@ function listIn(text: string): string[] {
   return text.split(',').map((item) => item.trim())
 }
 
-/** A number, or the text if it is none. */
-function amountOf(text: string): number | string {
-  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : text
-}
-
 const UNIT_NAMES: readonly string[] = UNIT_MEMBERS.map(({ unit }) => unit)
 
 /** The limits of units; null removes all of them, or that of one unit. */
@@ -87,11 +83,11 @@ function unitsOf(pairs: readonly string[], isEdit: boolean): JsonObject | null {
   const units = new Map<string, JsonValue>()
   for (const pair of pairs) {
     const [, unit = '', text = ''] = /^([^=]+)=(.+)$/.exec(pair) ?? []
-    const option = `--${UNIT_LIMITS.option}`
-    if (!UNIT_NAMES.includes(unit)) {
-      throw new UsageError(`${option} must be UNIT=N, as in image=10, with one of ${UNIT_NAMES.join(', ')}`)
+    if (unit === '') {
+      const forms = `UNIT=N, as in image=10, with one of ${UNIT_NAMES.join(', ')}`
+      throw new UsageError(`--${UNIT_LIMITS.option} must be ${forms}`)
     }
-    if (units.has(unit)) throw new UsageError(`${option} ${unit} is given twice`)
+    if (units.has(unit)) throw new UsageError(`--${UNIT_LIMITS.option} ${unit} is given twice`)
     units.set(unit, isEdit && text === NONE ? null : amountOf(text))
   }
   return Object.fromEntries(units)
@@ -107,15 +103,12 @@ function labelsOf(pairs: readonly string[], isEdit: boolean): JsonObject {
   return Object.fromEntries(labels)
 }
 
-/** `0`, `30m`, `24h`, `7d`: ms. */
-function overlapOf(text: string): number {
-  const [, digits = '', unit] = /^(\d{1,6})([smhd]?)$/.exec(text) ?? []
-  const unitMs = unit === 's' || unit === 'm' || unit === 'h' || unit === 'd' ? UNITS_MS[unit] : 0
-  const ms = Number(digits) * unitMs
-  const isValid = digits !== '' && (unitMs > 0 || Number(digits) === 0)
-  if (isValid && ms <= MAX_OVERLAP_MS) return ms
-  const most = `${MAX_OVERLAP_MS / UNITS_MS.d}d`
-  throw new UsageError(`--overlap must be 0, or a duration of at most ${most}: 30m, 24h, 7d`)
+/** Seconds of `30m`, `24h`, `7d` or a number of them; another text unchanged. */
+function overlapOf(text: string): number | string {
+  const [, digits = '', unit = 's'] = /^(\d{1,9})([smhd]?)$/.exec(text) ?? []
+  if (digits === '') return text
+  const named = unit === 'm' || unit === 'h' || unit === 'd' ? unit : 's'
+  return Number(digits) * UNIT_SECONDS[named]
 }
 
 /** `sluice keys`. */
@@ -172,7 +165,7 @@ uses the lists of the upstreams again, and --label NAME= removes a label; other 
     .requiredOption('--key <ID>', KEY)
     .option(
       '--overlap <TIME>',
-      'how long the old key works beside the new one: 0 (not at all), 30m, 24h, 7d, at most 30d',
+      'how long the old key works beside the new one: 0 (not at all), 30m, 24h, 7d, or seconds; at most 30d',
       '24h',
     )
     .addOption(configOption())
@@ -313,15 +306,15 @@ async function rotate(
   { account: name, key: id, overlap }: Record<'account' | 'key' | 'overlap', string>,
 ): Promise<number> {
   const { terminal } = session
-  const overlapMs = overlapOf(overlap)
   const account = await namedAccount(session, name)
   if (account === null) return 1
   const changing = changingBy(session)
   try {
-    const rotated = await rotateKey(changing, account, { key: { accountId: account.id, id }, overlapMs })
-    const { key, secret, oldEndsAtMs } = rotated
+    const rotation = { key: { accountId: account.id, id }, overlap: overlapOf(overlap) }
+    const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, rotation)
     terminal.out(secret)
-    const until = overlapMs === 0 ? 'is revoked' : `works until ${time(oldEndsAtMs ?? changing.nowMs) ?? ''}`
+    const until =
+      rotation.overlap === 0 ? 'is revoked' : `works until ${time(oldEndsAtMs ?? changing.nowMs) ?? ''}`
     terminal.err(
       `Created key ${key.id} "${key.name}" of ${account.email ?? account.name}. Its secret is shown only now. The old key ${id} ${until}.`,
     )
@@ -380,8 +373,8 @@ async function raise(
   const wish = raiseOf(values, changing.nowMs)
   const account = await namedAccount(session, name)
   if (account === null) return 1
-  await raiseKeyLimit(changing, account, { key: { accountId: account.id, id }, wish })
-  session.terminal.out(`${id}: ${raiseText(wish)}`)
+  const raised = await raiseKeyLimit(changing, account, { key: { accountId: account.id, id }, wish })
+  session.terminal.out(`${id}: ${raiseText(raised)}`)
   return 0
 }
 

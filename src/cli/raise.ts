@@ -1,7 +1,10 @@
 /** The options of `sluice accounts raise` and `sluice keys raise`. */
 import type { Command, OptionValues } from '@commander-js/extra-typings'
 import { BUDGETS } from '../accounts/changes/raise-limit.js'
-import { comingTimeOf, timeIn } from './time-range.js'
+import { timeIn } from './time-range.js'
+import type { JsonObject } from '../base/json.js'
+import type { Account, ApiKey } from '../accounts/account.js'
+import { amountOf } from './option-names.js'
 
 /** The values of the options. */
 export interface RaiseOptions {
@@ -25,15 +28,14 @@ export function withRaise<Arguments extends unknown[], Options extends OptionVal
     .requiredOption('--reason <TEXT>', 'why, for the audit trail; at most 200 characters')
 }
 
-/** What is wanted, for `accounts/changes`, which checks it. Throws `UsageError`. */
-export function raiseOf({ budget, usd, until, reason }: RaiseOptions, nowMs: number) {
-  const amount = /^\d+(\.\d+)?$/.test(usd) ? Number(usd) : Number.NaN
-  const atMs = Date.parse(timeIn(until, nowMs))
-  const untilMs = Number.isNaN(atMs) ? comingTimeOf(until, nowMs, '--until') : atMs
-  return { budget, usd: amount, untilMs, reason }
+/** What is wanted, for `accounts/changes`, which checks it. */
+export function raiseOf({ budget, usd, until, reason }: RaiseOptions, nowMs: number): JsonObject {
+  return { budget, usd: amountOf(usd), until: timeIn(until, nowMs), reason }
 }
 
 /** `usd_per_month $500 until 2026-12-01T00:00:00.000Z` */
-export function raiseText({ budget, usd, untilMs }: ReturnType<typeof raiseOf>): string {
-  return `${budget} $${usd} until ${new Date(untilMs).toISOString()}`
+export function raiseText({ raises = [] }: Account | ApiKey): string {
+  const { budget, nanoUsd = 0, untilMs = 0 } = raises.at(-1) ?? {}
+  const name = [...BUDGETS].find(([, field]) => field === budget)?.[0] ?? ''
+  return `${name} $${nanoUsd / 1e9} until ${new Date(untilMs).toISOString()}`
 }

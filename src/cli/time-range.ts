@@ -46,10 +46,3 @@ export function timeIn(text: string, nowMs: number): string {
   if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return `${text}T00:00:00Z`
   return text.replace(/^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(Z|[+-]\d{2}:\d{2})$/, '$1:00$2')
 }
-
-/** Ms since 1970 of a time to come, as `timeIn` reads it. Throws `UsageError` naming the option. */
-export function comingTimeOf(text: string, nowMs: number, option: string): number {
-  const atMs = Date.parse(timeIn(text, nowMs))
-  if (atMs > nowMs) return atMs
-  throw new UsageError(`${option} must be in the future: 12h, 30d, 2027-01-31 or 2027-01-31T12:00:00Z`)
-}

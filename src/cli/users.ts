@@ -3,9 +3,10 @@
  * disables and lists them, beside a running gateway. `sluice members` gives them roles in accounts.
  */
 import { counted } from '../base/counted.js'
-import { GATEWAY_ROLES, roleOf, type GatewayRole, type User } from '../accounts/account.js'
+import { roleOf, type GatewayRole, type User } from '../accounts/account.js'
 import { gatewayRoleOf, userState } from '../accounts/address-proof.js'
 import { userChange } from '../accounts/changes/audit-text.js'
+import { checkedGatewayRole } from '../accounts/changes/fields.js'
 import { endWhatAnotherMade } from '../accounts/former-holder.js'
 import { allSignIns } from '../accounts/ended-sign-ins.js'
 import { changeUser, createUser, unbindUser } from '../accounts/members.js'
@@ -15,7 +16,7 @@ import type { AuditEntry } from '../store/audit-trail.js'
 import { userPages } from '../store/list-all.js'
 import type { UserEdit } from '../store/store.js'
 import { commandActor, commandEntry, PASSWORD_STDIN } from './accounts.js'
-import { configOption, declare, UsageError } from './command.js'
+import { configOption, declare } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
 
@@ -42,11 +43,7 @@ who is disabled, or has no role and is a member of no account, is signed out wit
     .addOption(configOption())
     .option('--json', 'print JSON')
     .action(async ({ role: text, ...options }) => {
-      const role = text === undefined ? undefined : checkedRole(text)
-      if (role === null) {
-        throw new UsageError('--role must be admin or auditor; leave it out for no role')
-      }
-      const user = { ...options, role: role ?? null }
+      const user = { ...options, role: text === undefined ? null : checkedGatewayRole(text) }
       const opening = { mustExist: false }
       process.exitCode = await open(options.config, (session) => create(session, user), opening)
     })
@@ -56,7 +53,7 @@ who is disabled, or has no role and is a member of no account, is signed out wit
     .requiredOption('--role <ROLE>', ROLE)
     .addOption(configOption())
     .action(async ({ config, email, role: text }) => {
-      const role = checkedRole(text)
+      const role = text === 'none' ? null : checkedGatewayRole(text)
       process.exitCode = await open(config, (session) => {
         return change(session, email, 'user.role', { role })
       })
@@ -102,13 +99,6 @@ who is disabled, or has no role and is a member of no account, is signed out wit
 
 const EMAIL = 'the e-mail address for signing in'
 const ROLE = "admin or auditor; 'none' takes the role away (default of 'create': none)"
-
-function checkedRole(text: string): GatewayRole | null {
-  if (text === 'none') return null
-  const role = GATEWAY_ROLES.find((each) => each === text)
-  if (role !== undefined) return role
-  throw new UsageError(`--role must be admin, auditor or none, not "${text}"`)
-}
 
 function userEntry(user: User, action: string, before: User | null): AuditEntry {
   const detail = `${user.email}: ${roleOf(user) ?? 'no role'}`

@@ -1,7 +1,9 @@
 /** Batches of all accounts, for operators: the admin API and the command. Lines stay with their accounts. */
 import { entryOf, type Actor } from '../accounts/changes/decide.js'
+import { checkedReason } from '../accounts/changes/fields.js'
 import type { JsonObject } from '../base/json.js'
 import { timeText } from '../base/time-units.js'
+import { GatewayError } from '../errors.js'
 import type { Config } from '../config/config.js'
 import { BatchRecords, cancellation, hasEnded, shownState, type BatchHead } from '../policy/batch-records.js'
 import { FileStore } from '../policy/file-store.js'
@@ -118,20 +120,23 @@ interface BatchCancellation {
 
 /**
  * Cancels a batch as its client may: no more of its lines are sent, and what ran is charged. A gateway of the
- * store does it within seconds. The audit trail has an entry unless it was being cancelled before. Null: it
- * has ended. Rejects with `store_unavailable`.
+ * store does it within seconds. The audit trail has an entry unless it was being cancelled before.
+ * Rejects with `malformed_request` if it has ended, a `Refusal` of the reason, `store_unavailable`.
  */
 export async function cancelBatch(
   records: BatchRecords,
-  { batch: { id, accountId }, nowMs, actor }: BatchCancellation,
-): Promise<BatchHead | null> {
+  { batch: { id, accountId }, nowMs, actor: by }: BatchCancellation,
+): Promise<BatchHead> {
+  const actor = { ...by, reason: checkedReason(by.reason ?? '') }
   const after = await records.change(id, cancellation, ({ info: before }, { info }) => [
     entryOf(nowMs, actor, {
       ...{ accountId, action: 'batch.cancel', target: id, detail: `batch ${id}` },
       ...{ before: { state: shownState(before) }, after: { state: shownState(info) } },
     }),
   ])
-  if (after === null || hasEnded(after)) return null
+  if (after === null || hasEnded(after)) {
+    throw new GatewayError('malformed_request', 'The batch has ended: only one that runs can be cancelled.')
+  }
   // Without this, the gateway that rests on it sees the change some seconds later.
   await records.stir(id).catch(() => undefined)
   return after

@@ -5,6 +5,7 @@
 import { timeText } from '../base/time-units.js'
 import type { Account, Identity } from '../accounts/account.js'
 import { entryOf, type Actor } from '../accounts/changes/decide.js'
+import { checkedReason } from '../accounts/changes/fields.js'
 import { accountPart } from '../accounts/authentication/authentication-result.js'
 import type { JsonObject } from '../base/json.js'
 import type { Config } from '../config/config.js'
@@ -116,13 +117,15 @@ interface RunEnd {
 
 /**
  * Ends a run, also before its first request: every gateway cuts its requests within a second. Returns what is
- * known of it then. The audit trail gets an entry unless it had ended before.
+ * known of it then. The audit trail gets an entry unless it had ended before. Rejects with a
+ * `Refusal` of the reason.
  */
 export async function endRun(
   { dimensionValues }: Pick<Store, 'dimensionValues'>,
   config: Pick<Config, 'dimensions'>,
-  { account, run, nowMs, actor }: RunEnd,
+  { account, run, nowMs, actor: by }: RunEnd,
 ): Promise<ValueRecord> {
+  const actor = { ...by, reason: checkedReason(by.reason ?? '') }
   const entry = entryOf(nowMs, actor, {
     ...{ accountId: account.id, action: 'run.end', target: run, detail: `run ${run}` },
     ...{ before: { state: 'live' }, after: { state: 'ended' } },

@@ -2,11 +2,12 @@
  * What the handlers of the dashboard's API depend on, and functions that several of them share.
  */
 import { counted } from '../base/counted.js'
-import type { JsonObject } from '../base/json.js'
+import type { JsonObject, JsonValue } from '../base/json.js'
 import { DAY_MS } from '../base/time-units.js'
 import { roleOf, type Account, type User } from '../accounts/account.js'
 import { endWhatAnotherMade } from '../accounts/former-holder.js'
 import type { Changing } from '../accounts/changes/change-keys.js'
+import { checkedReason } from '../accounts/changes/fields.js'
 import type { PasswordQueue } from '../accounts/password-queue.js'
 import { planNamed } from '../accounts/plans.js'
 import type { PlanConfig, Snapshot } from '../config/config.js'
@@ -162,9 +163,9 @@ export function entryOf(
 export function changingBy(
   { store, snapshot, now }: Services,
   { session, address, requestId }: Actor & { readonly session: Pick<Session, 'user'> },
-  reason = '',
+  reason: JsonValue = '',
 ): Changing {
-  const actor = { actor: session.user.email, address, requestId, reason }
+  const actor = { actor: session.user.email, address, requestId, reason: checkedReason(reason) }
   const bounds = roleOf(session.user) === 'admin' ? null : ({ of: 'user' } as const)
   return { store, plans: snapshot().config.plans, nowMs: now(), actor, bounds }
 }

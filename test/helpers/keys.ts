@@ -50,10 +50,8 @@ interface Rotation {
 /** Rotates a key. */
 export function rotateKey({ store, plans, account, old, overlapMs, now = Date.now }: Rotation) {
   const changing = { store: silent(store), plans, nowMs: now(), actor: { actor: 'test', address: null } }
-  return rotation.rotateKey(changing, account, {
-    key: old,
-    ...(overlapMs === undefined ? {} : { overlapMs }),
-  })
+  const overlap = overlapMs === undefined ? {} : { overlap: overlapMs / 1_000 }
+  return rotation.rotateKey(changing, account, { key: old, ...overlap })
 }
 
 /** Revokes a key. */

@@ -3,7 +3,7 @@
  * decides, `change-keys.ts` creates their keys.
  */
 import { GatewayError } from '../../errors.js'
-import type { JsonObject } from '../../base/json.js'
+import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { AccountConflict, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import type { AddedSignIn, EndedTokens } from '../../store/sign-in-tokens.js'
@@ -290,7 +290,7 @@ export function endsOf(before: Account | null, after: Account): EndedTokens[] {
 }
 
 /** The name of a plan of the configuration. Throws a `Refusal` that names the plans. */
-export function checkedPlan(name: string, plans: Plans): PlanName {
+export function checkedPlan(name: JsonValue, plans: Plans): PlanName {
   return checkedValue(planType(plans), name, 'plan')
 }
 

@@ -49,9 +49,11 @@ export class Faults {
 
   /** A field that does not exist; `known` has the names that do. */
   unknown(path: string, name: string, known: readonly string[], what = 'field'): void {
-    const best = nearest(name, known)
-    const advice = known.length === 0 ? 'Remove it.' : `Use one of ${known.join(', ')}.`
-    const fix = best === null ? advice : `Use "${best}".`
+    const fix = nearestAdvice(
+      name,
+      known,
+      known.length === 0 ? 'Remove it.' : `Use one of ${known.join(', ')}.`,
+    )
     const detail = `There is no ${what} "${path}".`
     this.all.push({ kind: 'unknown_field', field: path, detail, fix })
   }
@@ -81,6 +83,12 @@ export class Faults {
   }
 }
 
+/** What to do about a name that is none of the known ones: the nearest one, or other advice. */
+export function nearestAdvice(name: string, known: readonly string[], otherwise: string): string {
+  const best = nearest(name, known)
+  return best === null ? otherwise : `Use "${best}".`
+}
+
 function stepOf(part: PropertyKey): string {
   return typeof part === 'number' ? `[${part}]` : `.${String(part).slice(0, 64)}`
 }
@@ -100,8 +108,13 @@ export function rule(fix: string, wrong = `The value of ${PATH} is not valid.`):
   return { error: `${wrong}\n${fix}` }
 }
 
-/** What is wrong with the value at `path`, and what to do. */
-function faultOf(issue: z.core.$ZodIssue, path: string): [detail: string, fix: string] {
+/** Whether a `rule` made the message. */
+export function isRule({ message }: z.core.$ZodIssue): boolean {
+  return message.includes('\n')
+}
+
+/** What is wrong with the value at `path` by a `rule`, and what to do. */
+export function faultOf(issue: z.core.$ZodIssue, path: string): [detail: string, fix: string] {
   const [inner = issue] = issue.code === 'invalid_key' ? issue.issues : []
   const at = inner.message.lastIndexOf('\n')
   return [inner.message.slice(0, at).replace(PATH, () => `"${path}"`), inner.message.slice(at + 1)]

@@ -17,10 +17,12 @@ import {
 import {
   ACCOUNT_ROLES,
   comparableEmail,
+  GATEWAY_ROLES,
   roleOf,
   type Account,
   type AccountRole,
   type ApiKey,
+  type GatewayRole,
   type KeyLimits,
   type Member,
 } from '../account.js'
@@ -203,14 +205,34 @@ export function accountFields(
   }
 }
 
+/** Characters of a reason. */
+export const MAX_REASON = 500
+
+/** Why something is changed or denied, in one line. */
+export const REASON = textType((text) => text.length <= MAX_REASON && !/\p{Cc}/u.test(text), {
+  fix: `Send one line of at most ${MAX_REASON} characters.`,
+})
+
+/** A reason without blanks at its ends. Throws a `Refusal`. */
+export function checkedReason(text: JsonValue): string {
+  return checkedValue(REASON, text, 'reason').trim()
+}
+
 /** The fields of the limits of an account, as an object of their own. */
 export const ACCOUNT_LIMIT_FIELDS: Fields = { ...ACCOUNT_NAMED, ...LIMIT_FIELDS, ...ETAG }
 
 const ACCOUNT_ROLE = choiceType(ACCOUNT_ROLES)
 
 /** A role in an account. Throws a `Refusal`. */
-export function checkedRole(text: string): AccountRole {
-  return checkedValue(ACCOUNT_ROLE, text, 'role')
+export function checkedRole(value: JsonValue | undefined, field = 'role'): AccountRole {
+  return checkedValue(ACCOUNT_ROLE, value, field)
+}
+
+const GATEWAY_ROLE = choiceType(GATEWAY_ROLES)
+
+/** A role in the whole gateway. Throws a `Refusal`. */
+export function checkedGatewayRole(value: JsonValue): GatewayRole {
+  return checkedValue(GATEWAY_ROLE, value, 'role')
 }
 
 export const MEMBER_FIELDS: Fields = {

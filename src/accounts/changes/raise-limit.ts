@@ -3,6 +3,7 @@
  * The former budget stays in the record and holds again afterwards; see `limit-raises.ts`.
  */
 import { LIMIT_MEMBERS } from '../../base/limit-members.js'
+import type { JsonObject } from '../../base/json.js'
 import { GatewayError } from '../../errors.js'
 import type { AccountReads, AccountState, AccountWrites } from '../../store/account-changes.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
@@ -11,37 +12,30 @@ import { outlives } from './bounds.js'
 import { limitsAbove } from './limits-above.js'
 import type { Changing } from './change-keys.js'
 import { changeEntry, conflictRefusal } from './decide.js'
-import { choiceType, numberType, readFields, textType, type Fields } from './field-types.js'
+import { choiceType, numberType, readFields, textIn, textType, TIME, type Fields } from './field-types.js'
 import { laterThan, timeOfMs } from './fields.js'
 import { invalid, noAccount, Refusal } from './refusal.js'
 
-/** What is wanted, unchecked. A refusal names the fields `budget`, `usd`, `until` and `reason`. */
-interface RaiseWish {
-  /** As in the configuration: `usd_per_month`. */
-  readonly budget: string
-  readonly usd: number
-  readonly untilMs: number
-  readonly reason: string
-  /** Why the record is not in the state that is meant; null: it is. */
-  readonly check?: (record: Account | ApiKey) => Error | null
-}
+/** Why the record is not in the state that is meant; null: it is. */
+type RaiseCheck = (record: Account | ApiKey) => Error | null
 
 /** The longest raise: what lasts longer is a change of the budget. */
 const MAX_RAISE_MS = 366 * 86_400_000
 /** Characters of a reason. */
 const MAX_REASON = 200
 
-/** Raises a budget of the account. Throws a `Refusal` or `store_unavailable`. */
+/** Raises a budget; `wish`: the values of `RAISE_TYPES`. Throws a `Refusal` or `store_unavailable`. */
 export async function raiseAccountLimit(
   changing: Changing,
   { id, parentId }: Pick<Account, 'id' | 'parentId'>,
-  wish: RaiseWish,
+  wish: JsonObject,
+  check: RaiseCheck = () => null,
 ): Promise<Account> {
   const parent = parentId === undefined ? null : await changing.store.accountById(parentId)
   const raise = checkedRaise(wish, changing)
   const most = parent === null ? [] : await limitsAbove(changing, parent, raise.untilMs - 1)
   const { account } = await written(changing, id, {}, (own) => {
-    const failed = wish.check?.(own) ?? null
+    const failed = check(own)
     if (failed !== null) return failed
     const item = raised(own, raise, most)
     return { account: item, audit: [entryOf(changing, own, { action: 'account.raise', of: own, raise })] }
@@ -50,11 +44,18 @@ export async function raiseAccountLimit(
   return account
 }
 
+/** A key, and the values of `RAISE_TYPES` for it. */
+interface KeyRaise {
+  readonly key: KeyReference
+  readonly wish: JsonObject
+  readonly check?: RaiseCheck
+}
+
 /** Raises a budget of the key. Throws a `Refusal` or `store_unavailable`. */
 export async function raiseKeyLimit(
   changing: Changing,
   account: Account,
-  { key: { id }, wish }: { readonly key: KeyReference; readonly wish: RaiseWish },
+  { key: { id }, wish, check = () => null }: KeyRaise,
 ): Promise<ApiKey> {
   const raise = checkedRaise(wish, changing)
   const most = await limitsAbove(changing, account, raise.untilMs - 1)
@@ -63,7 +64,7 @@ export async function raiseKeyLimit(
     if (former === undefined || former.revokedAtMs !== undefined) {
       throw new Refusal('not_found', 'The account has no live key with this id.', { field: 'key' })
     }
-    const failed = wish.check?.(former) ?? null
+    const failed = check(former)
     if (failed !== null) return failed
     const item = raised(former, raise, most)
     return { keys: [item], audit: [entryOf(changing, own, { action: 'key.raise', of: former, raise })] }
@@ -73,19 +74,20 @@ export async function raiseKeyLimit(
 }
 
 /** The raise of a wish. Throws a `Refusal`. */
-function checkedRaise({ budget: name, usd, untilMs, reason }: RaiseWish, changing: Changing): LimitRaise {
+function checkedRaise(wish: JsonObject, changing: Changing): LimitRaise {
   const { nowMs, actor, bounds = null } = changing
-  readFields(RAISE_TYPES, { budget: name, usd, reason: reason.trim() })
-  const budget = BUDGETS.get(name)
+  const { budget: name, usd, until, reason } = readFields(RAISE_TYPES, wish)
+  const budget = BUDGETS.get(textIn(name))
   if (budget === undefined) throw new GatewayError('bug', 'a budget without a field was accepted')
+  const untilMs = Date.parse(textIn(until))
   if (!(untilMs > nowMs) || untilMs > nowMs + MAX_RAISE_MS) {
     throw invalid('until', 'A raise ends in the future, within a year.', 'Send such a time.')
   }
   if (bounds?.of === 'token' && untilMs > bounds.endsAtMs) throw outlives('until', bounds.endsAtMs)
   const by = actor.actor
   return {
-    ...{ budget, nanoUsd: Math.round(usd * 1e9), untilMs: Math.round(untilMs) },
-    ...{ reason: reason.trim(), by, atMs: nowMs },
+    ...{ budget, nanoUsd: Math.round(Number(usd) * 1e9), untilMs },
+    ...{ reason: textIn(reason).trim(), by, atMs: nowMs },
   }
 }
 
@@ -101,13 +103,14 @@ const REASON = textType((text) => text.trim() !== '' && text.length <= MAX_REASO
   schema: { minLength: 1, maxLength: MAX_REASON },
 })
 
-/** What a raise has besides its end. */
+/** What a raise has. */
 export const RAISE_TYPES = {
   budget: { type: choiceType([...BUDGETS.keys()]), means: 'The budget, which must exist.' },
   usd: {
     type: numberType(0.01, 1_000_000, { isWhole: false }),
     means: 'The higher amount in dollars, within the budgets of the accounts above at the end.',
   },
+  until: { type: TIME, means: 'When the former budget holds again, at most 366 days from now.' },
   reason: { type: REASON, means: 'Why, for the audit trail.' },
 } satisfies Fields
 

@@ -92,6 +92,11 @@ export function invalid(field: string, detail: string, fix: string): Refusal {
   return faulty([{ kind: 'invalid_field', field, detail, fix }])
 }
 
+/** The refusal of a value that names no account. */
+export function noAccountNamed(name: string): Refusal {
+  return invalid('account', `There is no account "${name}".`, 'Send the name of an account.')
+}
+
 /** The refusal of a change of an account that does not exist. */
 export function noAccount(): Refusal {
   return new Refusal('not_found', 'There is no such account.', { field: 'account' })

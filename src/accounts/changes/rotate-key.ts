@@ -2,16 +2,18 @@
  * Replaces a key by a new one with the same settings: how long both work, and the transaction. `decide.ts`
  * has what the new key gets.
  */
+import type { JsonValue } from '../../base/json.js'
 import type { Account, ApiKey, KeyReference } from '../account.js'
 import { changedKeys, gone, isFull, isTaken, maxKeysOf, namedFreely, type Changing } from './change-keys.js'
 import { decideRotation, freshKey } from './decide.js'
+import { checkedValue, numberType } from './field-types.js'
 import { Refusal } from './refusal.js'
 
 /** Time for which an account may have one key more than its plan allows. */
 export const ROTATION_MS = 24 * 3_600_000
 
-/** The longest time for which an old key works beside the new one. */
-export const MAX_OVERLAP_MS = 30 * 24 * 3_600_000
+/** How long an old key works beside the new one, in seconds, 30 days at most; 0: it ends at once. */
+export const OVERLAP_SECONDS = numberType(0, 30 * 24 * 3_600)
 
 /** The new key, and when the old one ends, in ms since 1970; null: never. */
 interface Rotated {
@@ -21,15 +23,18 @@ interface Rotated {
 }
 
 /**
- * Replaces a key by a new one with the same settings. `overlapMs`: how long the old key works beside it; 0:
- * not at all; undefined: until it is revoked, or for 24 hours if the account then has more keys than its plan
- * allows. A rotation may exceed the plan's number of keys by one. Throws as `createKey` does.
+ * Replaces a key by a new one with the same settings. `overlap`: how long the old key works beside it, as
+ * `OVERLAP_SECONDS`, which checks it; undefined: until it is revoked, or for 24 hours if the account then has
+ * more keys than its plan allows. A rotation may exceed the plan's number of keys by one. Throws as
+ * `createKey` does.
  */
 export async function rotateKey(
   changing: Changing,
   account: Account,
-  { key: { id }, overlapMs }: { readonly key: KeyReference; readonly overlapMs?: number },
+  { key: { id }, overlap }: { readonly key: KeyReference; readonly overlap?: JsonValue },
 ): Promise<Rotated> {
+  const overlapMs =
+    overlap === undefined ? null : checkedValue(OVERLAP_SECONDS, overlap, 'overlap_seconds') * 1_000
   const { store, plans, bounds } = changing
   const latestMs = bounds?.of === 'token' ? bounds.endsAtMs : Infinity
   const fresh = freshKey()

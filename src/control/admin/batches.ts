@@ -2,6 +2,7 @@
 import * as z from 'zod'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import { textIn, textType, TIME, type Fields, readFields } from '../../accounts/changes/field-types.js'
+import { REASON } from '../../accounts/changes/fields.js'
 import { SHOWN_STATES, type BatchHead, type BatchRecords } from '../../policy/batch-records.js'
 import {
   batchPage,
@@ -13,10 +14,10 @@ import {
   shownBatch,
 } from '../batches.js'
 import { cursorOf } from '../cursor.js'
-import { notFound, Problem } from '../problem-details.js'
+import { notFound } from '../problem-details.js'
 import { listForm, replyForm, replyObject, wholeNumber } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
-import { actorOf, PAGE_PARAMETERS, pageOf, REASON, type AdminServices } from './services.js'
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { sees } from './token-access.js'
 import { accountsOf, OF_ACCOUNT } from './usage.js'
 
@@ -141,9 +142,5 @@ async function cancel(services: AdminServices, request: AdminRequest): Promise<A
   const { records, batch } = await found(services, request)
   const { reason } = readFields(CANCELLATION_FIELDS, request.body)
   const actor = { ...actorOf(request), reason: textIn(reason) }
-  const cancelled = await cancelBatch(records, { batch, nowMs: services.now(), actor })
-  if (cancelled !== null) return replyOf(services, cancelled)
-  throw new Problem('malformed_request', 'The batch has ended: only one that runs can be cancelled.', {
-    fix: 'Read its state with a GET of the batch.',
-  })
+  return replyOf(services, await cancelBatch(records, { batch, nowMs: services.now(), actor }))
 }

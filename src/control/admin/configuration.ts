@@ -2,6 +2,7 @@
 import * as z from 'zod'
 import { configurationChange } from '../../accounts/changes/audit-text.js'
 import { entryOf } from '../../accounts/changes/decide.js'
+import { MAX_REASON, REASON } from '../../accounts/changes/fields.js'
 import { invalid } from '../../accounts/changes/refusal.js'
 import { maskedConfig } from '../../config/masked-config.js'
 import type { Override } from '../../config/generations/config-source.js'
@@ -22,10 +23,6 @@ import type { AdminReply, AdminRequest, AdminRoute } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { actorOf, type AdminServices } from './services.js'
 
-const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
-  fix: 'Send one line of at most 500 characters.',
-  schema: { maxLength: 500 },
-})
 const YAML = textType((text) => text !== '', { fix: 'Send the text of a configuration file.' })
 const GENERATION_NUMBER: FieldType = textType((text) => /^\d{1,15}$/.test(text), {
   fix: 'Send the number of a generation.',
@@ -33,7 +30,11 @@ const GENERATION_NUMBER: FieldType = textType((text) => /^\d{1,15}$/.test(text),
 
 /** The body of a rollback. */
 const ROLLBACK_FIELDS: Fields = {
-  reason: { type: REASON, means: 'Why, for the list of generations.', default: '' },
+  reason: {
+    type: REASON.meta({ maxLength: MAX_REASON }),
+    means: 'Why, for the list of generations.',
+    default: '',
+  },
 }
 
 /** The body of a comparison. */

@@ -1,39 +1,23 @@
 /** Denied workload identities in the admin API: list, deny, read, allow again. */
 import { entryOf } from '../../accounts/changes/decide.js'
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
-import { invalid } from '../../accounts/changes/refusal.js'
+import { decideDenial, DENIAL_SETTINGS } from '../../accounts/changes/decide-denial.js'
 import { denialFields, denyIdentity } from '../../accounts/denials.js'
-import { nearest } from '../../config/config-problem.js'
 import type { JsonObject } from '../../base/json.js'
 import type { Denial } from '../../store/denials.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
-import {
-  Faults,
-  readObject,
-  textIn,
-  textType,
-  TIME,
-  type Fields,
-} from '../../accounts/changes/field-types.js'
+import { readFields, textIn, TIME, type Fields } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from '../problem-details.js'
 import { fieldsObject, listForm, replyForm } from './reply-forms.js'
 import type { AdminReply, AdminRequest, AdminRoute, JsonReply } from './route.js'
 import { timeText } from '../../base/time-units.js'
 import { cursorOf } from '../cursor.js'
-import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, REASON } from './services.js'
-
-const SUBJECT = textType((text) => text !== '' && text.length <= 4_096, {
-  fix: 'Send 1 to 4096 characters.',
-})
+import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 
 const DENIAL_FIELDS = {
   id: { type: SHOWN_TEXT, means: 'The id of the denial.', readOnly: true },
-  identity: { type: SUBJECT, means: 'An entry of `identity` in the configuration.' },
-  sub: { type: SUBJECT, means: 'The subject of tokens; or `jti`.', optional: true },
-  jti: { type: SUBJECT, means: 'The id of one token; or `sub`.', optional: true },
-  reason: { type: REASON, means: 'Why.', default: '' },
-  expires_at: { type: TIME.nullable(), means: 'When it ends; null: for ever.', default: null },
+  ...DENIAL_SETTINGS,
   created_at: { type: TIME, means: 'When it was made.', readOnly: true },
   etag: { type: SHOWN_TEXT, means: 'The entity tag.', readOnly: true },
 } as const satisfies Fields
@@ -112,36 +96,14 @@ async function list({ store }: AdminServices, request: AdminRequest): Promise<Ad
 async function create(services: AdminServices, request: AdminRequest): Promise<AdminReply> {
   const { store, snapshot, now } = services
   assertWholeGateway(request.token)
-  const faults = new Faults()
-  const values = readObject(DENIAL_FIELDS, request.body, { current: null, faults })
-  const { sub, jti, expires_at: end } = values
-  if (faults.all.length === 0 && (sub === undefined) === (jti === undefined)) {
-    faults.report('sub', 'A denial has one of "sub" and "jti".', 'Send exactly one of them.')
-  }
-  if (typeof end === 'string' && Date.parse(end) <= now()) {
-    faults.report('expires_at', 'A denial cannot end in the past.', 'Send a later time, or null.')
-  }
-  faults.refuse()
+  const identities = snapshot().config.identity.map(({ name }) => name)
+  readFields(DENIAL_FIELDS, request.body)
+  const wish = decideDenial(request.body, { identities, nowMs: now() })
   const failed = unmet(request.conditions, null)
   if (failed !== null) throw failed
-  const identity = textIn(values['identity'])
-  const known = snapshot().config.identity.map(({ name }) => name)
-  if (!known.includes(identity)) {
-    const best = nearest(identity, known)
-    const fix = best === null ? 'Send the name of an entry of `identity`.' : `Use "${best}".`
-    throw invalid('identity', `The configuration has no identity "${identity}".`, fix)
-  }
-  const denial = await denyIdentity(
-    store,
-    {
-      identity,
-      sub: typeof sub === 'string' ? sub : null,
-      jti: typeof jti === 'string' ? jti : null,
-      reason: textIn(values['reason']),
-      expiresAtMs: typeof end === 'string' ? Date.parse(end) : null,
-    },
-    (made) => [denialEntry(services, request, 'denial.create', made)],
-  )
+  const denial = await denyIdentity(store, wish, (made) => [
+    denialEntry(services, request, 'denial.create', made),
+  ])
   return { ...replyOf(denial), status: 201, location: `/denials/${denial.id}` }
 }
 

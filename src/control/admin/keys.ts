@@ -15,16 +15,15 @@ import { DIGEST, KEY_FIELDS, isShownName, keyState, keyValues } from '../../acco
 import { Refusal, invalid } from '../../accounts/changes/refusal.js'
 import type { Account, ApiKey } from '../../accounts/account.js'
 import { isFull, planFull, writeKeys, type Changing } from '../../accounts/changes/change-keys.js'
-import { MAX_OVERLAP_MS } from '../../accounts/changes/rotate-key.js'
 import {
   choiceType,
-  numberType,
   patchedObject,
   TIME,
   type Fields,
   readFields,
 } from '../../accounts/changes/field-types.js'
 import { KEY_NAME_RULE } from '../../accounts/changes/fields.js'
+import { OVERLAP_SECONDS } from '../../accounts/changes/rotate-key.js'
 import type { JsonObject } from '../../base/json.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { keyPages } from '../../store/list-all.js'
@@ -44,7 +43,7 @@ import { changingOf } from './token-bounds.js'
 /** The body of a rotation. */
 const ROTATION_FIELDS: Fields = {
   overlap_seconds: {
-    type: numberType(0, MAX_OVERLAP_MS / 1000),
+    type: OVERLAP_SECONDS,
     means: 'How long the old key works beside the new one; 0: not at all.',
     default: 86_400,
   },

@@ -22,10 +22,7 @@ const RAISE_FIELDS: Fields = {
     optional: true,
     readOnly: true,
   },
-  budget: RAISE_TYPES.budget,
-  usd: RAISE_TYPES.usd,
-  until: { type: TIME, means: 'When the former budget holds again, at most 366 days from now.' },
-  reason: RAISE_TYPES.reason,
+  ...RAISE_TYPES,
   by: { type: SHOWN_TEXT, means: 'Who raised it.', readOnly: true },
   created_at: { type: TIME, means: 'When it was raised.', readOnly: true },
 }
@@ -54,35 +51,25 @@ async function raiseAccount(services: AdminServices, request: AdminRequest): Pro
   const { token, path, conditions } = request
   const account = await accountNamed(services, token, path['name'] ?? '')
   assertNotOwn(token, account)
-  const wish = wishOf(request)
+  const wish = readFields(RAISE_FIELDS, request.body)
   const check = (record: Account | ApiKey) => {
     return 'accountId' in record ? null : unmet(conditions, textIn(limitsObject(record)['etag']))
   }
-  const raised = await raiseAccountLimit(await changingOf(services, request), account, { ...wish, check })
+  const raised = await raiseAccountLimit(await changingOf(services, request), account, wish, check)
   return replyOf(raised, { account: account.name })
 }
 
 async function raiseKey(services: AdminServices, request: AdminRequest): Promise<JsonReply> {
   const { token, path, conditions } = request
   const account = await accountNamed(services, token, path['name'] ?? '')
-  const wish = wishOf(request)
+  const wish = readFields(RAISE_FIELDS, request.body)
   const key = await services.store.keyByName(account.id, path['key_name'] ?? '')
   if (key === null) throw notFound()
   const check = (record: Account | ApiKey) =>
     'accountId' in record ? unmet(conditions, keyTag(record)) : null
   const changing = await changingOf(services, request)
-  const raised = await raiseKeyLimit(changing, account, { key, wish: { ...wish, check } })
+  const raised = await raiseKeyLimit(changing, account, { key, wish, check })
   return replyOf(raised, { account: account.name, key: raised.name })
-}
-
-function wishOf({ body }: AdminRequest) {
-  const { budget, usd, until, reason } = readFields(RAISE_FIELDS, body)
-  return {
-    budget: textIn(budget),
-    usd: Number(usd),
-    untilMs: Date.parse(textIn(until)),
-    reason: textIn(reason),
-  }
 }
 
 function replyOf({ raises = [] }: Account | ApiKey, of: { account: string; key?: string }): JsonReply {

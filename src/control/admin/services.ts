@@ -26,11 +26,6 @@ export const TRUE_OR_FALSE = textType((text) => text === 'true' || text === 'fal
   fix: 'Send true or false.',
 })
 
-/** Why something is changed, in one line. */
-export const REASON = textType((text) => text.length <= 500 && !/\p{Cc}/u.test(text), {
-  fix: 'Send one line of at most 500 characters.',
-})
-
 /** The parameters of a list. */
 export const PAGE_PARAMETERS: Parameters = {
   cursor: {

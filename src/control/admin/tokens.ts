@@ -4,7 +4,7 @@ import { DAY_MS, timeText } from '../../base/time-units.js'
 import { SHOWN_TEXT } from '../../accounts/changes/fields.js'
 import { outlives } from '../../accounts/changes/bounds.js'
 import { type Actor, entryOf } from '../../accounts/changes/decide.js'
-import { invalid } from '../../accounts/changes/refusal.js'
+import { noAccountNamed } from '../../accounts/changes/refusal.js'
 import {
   checkedExpiry,
   createAdminToken,
@@ -14,6 +14,7 @@ import {
   SCOPES,
   tokenFields,
   tokenState,
+  TOKEN_NAME,
   TOKEN_DAYS,
   type Scope,
 } from '../../accounts/admin-tokens.js'
@@ -21,14 +22,7 @@ import type { JsonObject, JsonValue } from '../../base/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AuditEntry } from '../../store/audit-trail.js'
 import { etagOf, unmet } from './conditional-requests.js'
-import {
-  choiceType,
-  textIn,
-  textType,
-  TIME,
-  type Fields,
-  readFields,
-} from '../../accounts/changes/field-types.js'
+import { choiceType, textIn, TIME, type Fields, readFields } from '../../accounts/changes/field-types.js'
 import { notFound, Problem } from '../problem-details.js'
 import { fieldsObject, listForm, replyForm } from './reply-forms.js'
 import type { AdminRequest, AdminRoute } from './route.js'
@@ -36,14 +30,9 @@ import { cursorOf } from '../cursor.js'
 import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices } from './services.js'
 import { accountNamed, sees } from './token-access.js'
 
-const NAME = textType((text) => text.trim() === text && text !== '' && text.length <= 100, {
-  fix: 'Send 1 to 100 characters without spaces at the ends.',
-  schema: { minLength: 1, maxLength: 100 },
-})
-
 const TOKEN_FIELDS: Fields = {
   id: { type: SHOWN_TEXT, means: 'The id of the token.', readOnly: true },
-  name: { type: NAME, means: '`token:NAME` in the audit trail.' },
+  name: { type: TOKEN_NAME, means: '`token:NAME` in the audit trail.' },
   scopes: {
     type: SCOPE_LIST,
     means: 'What the token may do; `X:write` includes `X:read`, `keys:write` also reads keys.',
@@ -153,9 +142,7 @@ async function create(services: AdminServices, request: AdminRequest) {
 async function accountIdOf(services: AdminServices, own: AdminToken, name: string): Promise<string> {
   const account = await accountNamed(services, own, name).catch((error: unknown) => {
     const isMissing = error instanceof Problem && error.kind === 'not_found'
-    throw isMissing
-      ? invalid('account', `There is no account "${name}".`, 'Send the name of an account.')
-      : error
+    throw isMissing ? noAccountNamed(name) : error
   })
   return account.id
 }

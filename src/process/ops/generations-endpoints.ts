@@ -1,6 +1,7 @@
 /** The endpoints of the ops port below `/generations`: the list, one generation, and the rollback to one. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { checkedReason } from '../../accounts/changes/fields.js'
 import { WrongKeyCounts } from '../../accounts/authentication/wrong-key-throttle.js'
 import { generationFields } from '../../config/config.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
@@ -13,7 +14,6 @@ import { localConfigControl, ROLLBACK_FAILED, generationList } from './answer-co
 
 const MAX_BODY_BYTES = 16_384
 const MAX_AUTHOR_CHARS = 200
-const MAX_REASON_CHARS = 500
 const PATH = /^\/generations\/(\d{1,15})(\/rollback)?$/
 
 /** The parts that the endpoints need. */
@@ -86,7 +86,7 @@ function authorOf(body: string): { author: string; reason: string } {
   if (unknown !== undefined) throw malformed('The body may have only the keys "reason" and "author".')
   return {
     author: textOf(value, 'author', MAX_AUTHOR_CHARS) || 'admin token',
-    reason: textOf(value, 'reason', MAX_REASON_CHARS),
+    reason: checkedReason(value['reason'] ?? ''),
   }
 }
 

@@ -37,8 +37,8 @@ const CHANGES: Readonly<Record<string, Change>> = {
       settings: { name: 'other', models: ['gpt-5.5'] },
       replacesMaps: true,
     }),
-  'rotate a key': ({ changing, account, key }) => rotateKey(changing, account, { key, overlapMs: 60_000 }),
-  'rotate a leaked key': ({ changing, account, key }) => rotateKey(changing, account, { key, overlapMs: 0 }),
+  'rotate a key': ({ changing, account, key }) => rotateKey(changing, account, { key, overlap: 60 }),
+  'rotate a leaked key': ({ changing, account, key }) => rotateKey(changing, account, { key, overlap: 0 }),
   'revoke a key': ({ changing, account, key }) => revokeKey(changing, account, key),
   'change an account': ({ changing, account }) =>
     changeAccount(changing, account, { plan: 'max', limits: { usd_per_day: 1 }, disabled: true }),

@@ -116,6 +116,6 @@ onBothStores(t, 'raises', async (t, settings) => {
   ])
   t.match(await runWith('usd', '99'), { status: 1, err: /allows \$\S+ at most/ })
   t.match(await runWith('usd', 'x'), { status: 2, err: /--usd/ })
-  t.match(await runWith('until', 'yesterday'), { status: 2, err: /--until must be in the future/ })
+  t.match(await runWith('until', 'yesterday'), { status: 2, err: /"--until" is not a time/ })
   t.match(await runWith('budget', 'usd_total'), { status: 2, err: /--budget/ })
 })

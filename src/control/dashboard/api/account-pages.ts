@@ -5,13 +5,7 @@ import { displayNameOf } from '../../../accounts/names.js'
 import { changeAccount } from '../../../accounts/changes/change-accounts.js'
 import { raiseAccountLimit } from '../../../accounts/changes/raise-limit.js'
 import { Refusal } from '../../../accounts/changes/refusal.js'
-import {
-  PLAIN_LIMITS,
-  UNIT_LIMITS,
-  UNIT_MEMBERS,
-  unitOf,
-  type LimitMember,
-} from '../../../base/limit-members.js'
+import { byMember } from '../../../base/limit-members.js'
 import { GatewayError } from '../../../errors.js'
 import {
   membersIn,
@@ -24,6 +18,7 @@ import {
   type TreeNode,
 } from '../account-tree.js'
 import { linearForecast, monthAt } from '../forecast.js'
+import { namedLimits, wishIn } from '../problem-words.js'
 import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -196,15 +191,8 @@ async function putLimits(
 ): Promise<Reply> {
   const { account } = request.session
   assertMayLimit(request.session)
-  const { body } = request
-  const amounts = (members: readonly (readonly [string, LimitMember])[]) =>
-    Object.fromEntries(
-      members.map(([name, member]) => [name, amountOf(body[member.field], unitOf(member))] as const),
-    )
-  const limits = {
-    ...amounts(PLAIN_LIMITS.map((member) => [member.name, member])),
-    [UNIT_LIMITS.name]: amounts(UNIT_MEMBERS.map((member) => [member.unit, member])),
-  }
+  const removed = byMember('field', () => null)
+  const limits = namedLimits({ ...removed, ...request.body })
   const changed = await changeAccount(changingBy(services, request), account, { limits }).catch(
     (error: unknown) => {
       throw error instanceof Refusal
@@ -223,7 +211,7 @@ async function raise(
 ): Promise<Reply> {
   assertMayLimit(request.session)
   const { account } = request.session
-  const changed = await raiseAccountLimit(changingBy(services, request), account, request.body)
+  const changed = await raiseAccountLimit(changingBy(services, request), account, wishIn(request.body))
   const json: schema.AccountLimitsReply = { limits: { ...changed.limits } }
   return { status: 200, json }
 }
@@ -233,9 +221,4 @@ function assertMayLimit({ user, account }: Pick<AccountSession, 'user' | 'accoun
   if (roleOf(user) === 'admin' || account.parentId !== undefined) return
   const message = 'The limits of an account at the top are set by an administrator.'
   throw new GatewayError('forbidden', message)
-}
-
-/** An amount in the spelling of `accounts/changes`; null removes the limit. */
-function amountOf(amount: number | undefined, unit: number): number | null {
-  return amount === undefined ? null : amount / unit
 }

@@ -3,7 +3,7 @@ import { roleOf, type Account } from '../../../accounts/account.js'
 import { isUnproven } from '../../../accounts/address-proof.js'
 import { conflictRefusal } from '../../../accounts/changes/decide.js'
 import { changeAccount, checkedPlan, createAccount } from '../../../accounts/changes/change-accounts.js'
-import { Refusal } from '../../../accounts/changes/refusal.js'
+import { isObject } from '../../../base/json.js'
 import {
   ACCOUNT_COLUMNS,
   NO_USE,
@@ -146,14 +146,9 @@ async function change(
   const settings = {
     ...Object.fromEntries(Object.entries(same).filter(([, value]) => value !== undefined)),
     ...(displayName === undefined ? {} : { display_name: displayName }),
-    ...(labels === undefined ? {} : { labels: { ...gone, ...labels } }),
+    ...(labels === undefined ? {} : { labels: isObject(labels) ? { ...gone, ...labels } : labels }),
   }
-  const account = await changeAccount(changingBy(services, request), found, settings).catch(
-    (error: unknown) => {
-      const inForm = (field: string): string => (field === 'display_name' ? 'displayName' : field)
-      throw error instanceof Refusal ? error.named(inForm) : error
-    },
-  )
+  const account = await changeAccount(changingBy(services, request), found, settings)
   // A disabled administrator of an earlier version.
   const user = disabled === false ? await store.users.byId(account.id) : null
   if (user?.disabled === true) await store.users.change(user.id, { disabled: false })

@@ -1,6 +1,6 @@
 /** Batches of an account, or of all: their list, what one has cost, and its cancellation. */
 import type { Actor } from '../../../accounts/changes/decide.js'
-import { GatewayError } from '../../../errors.js'
+import { checkedReason } from '../../../accounts/changes/fields.js'
 import { shownState, type BatchHead, type BatchRecords } from '../../../policy/batch-records.js'
 import {
   batchPage,
@@ -137,8 +137,12 @@ async function cancel(
 ): Promise<Reply> {
   const { session, id, body, address, requestId } = request
   const { records, batch } = await found(services, session, id)
-  const actor: Actor = { actor: session.user.email, address, requestId, reason: body.reason ?? '' }
+  const actor: Actor = {
+    actor: session.user.email,
+    address,
+    requestId,
+    reason: checkedReason(body.reason ?? ''),
+  }
   const cancelled = await cancelBatch(records, { batch, nowMs: services.now(), actor })
-  if (cancelled !== null) return replyOf(services, session, cancelled)
-  throw new GatewayError('malformed_request', 'The batch has ended: only one that runs can be cancelled.')
+  return replyOf(services, session, cancelled)
 }

@@ -1,5 +1,6 @@
 /** The configuration for administrators: generations, rollbacks, the fleet. */
 import { configurationChange } from '../../../accounts/changes/audit-text.js'
+import { checkedReason } from '../../../accounts/changes/fields.js'
 import { GatewayError } from '../../../errors.js'
 import { maskedConfig } from '../../../config/masked-config.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
@@ -27,7 +28,7 @@ export function configurationRoutes(services: Services): Route[] {
       handle: (request) =>
         rollBack(services, request, {
           generation: numberOf(request.id),
-          reason: request.body.reason,
+          reason: checkedReason(request.body.reason ?? ''),
         }),
     }),
   ]

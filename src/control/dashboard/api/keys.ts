@@ -1,5 +1,5 @@
 /** Lists, creates, changes, rotates and revokes keys: those of an account, and for administrators of all. */
-import type { Account, ApiKey, KeyLimits } from '../../../accounts/account.js'
+import type { Account, ApiKey } from '../../../accounts/account.js'
 import { changeKey, createKey, revokeKey } from '../../../accounts/changes/change-keys.js'
 import { rotateKey } from '../../../accounts/changes/rotate-key.js'
 import { raiseKeyLimit } from '../../../accounts/changes/raise-limit.js'
@@ -8,8 +8,6 @@ import { CLIENTS, KEY_ENV } from '../../../config/client-settings.js'
 import { clientText } from '../../../config/connect/client-text.js'
 import { conversing, exampleModels } from '../../../config/connect/key-models.js'
 import { limitsMoney } from '../../../limits/find-limits.js'
-import type { Labels } from '../../../accounts/labels.js'
-import { shownAmounts } from '../../../config/schema/limits-schema.js'
 import type { JsonObject } from '../../../base/json.js'
 import {
   KEY_COLUMNS,
@@ -18,6 +16,7 @@ import {
   type KeyState,
   type ListedKey,
 } from '../../../store/account-and-key-lists.js'
+import { namedLimits, namedTime, wishIn } from '../problem-words.js'
 import { notFound, permissionIn } from '../routing/access.js'
 import { signedRoute, type Reply, type Route, type SignedInRequest } from '../routing/route.js'
 import * as schema from '../schema/schema.js'
@@ -28,18 +27,7 @@ import { limitLevels } from './limits.js'
 import { cursorAt, orderOf } from './list-page.js'
 
 /** Settings of a key in a request; `undefined` is unchanged. */
-interface KeySettings {
-  readonly name?: string | undefined
-  readonly expiresAtMs?: number | null | undefined
-  readonly models?: string[] | null | undefined
-  readonly allowTools?: string[] | null | undefined
-  readonly limits?: schema.WantedLimits | undefined
-  readonly labels?: Labels | undefined
-  /** For the audit log. */
-  readonly reason?: string | undefined
-  /** Of a rotation. */
-  readonly overlapMs?: number | undefined
-}
+type KeySettings = Pick<schema.ChangeKeyBody, keyof schema.CreateKeyBody>
 
 export function keyRoutes(services: Services): Route[] {
   return [
@@ -237,7 +225,10 @@ async function create(services: Services, request: SignedInRequest<unknown, KeyS
   return { status: 201, json: { key: unusedView({ key, account }, changing.nowMs), secret } }
 }
 
-async function change(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
+async function change(
+  services: Services,
+  request: SignedInRequest<unknown, schema.ChangeKeyBody>,
+): Promise<Reply> {
   const { key: before, account } = await ownKey(services, request)
   const changing = changingBy(services, request, request.body.reason)
   const what = { key: before, settings: settingsIn(request.body), replacesMaps: true }
@@ -245,15 +236,18 @@ async function change(services: Services, request: SignedInRequest<unknown, KeyS
   return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
 
-async function rotate(services: Services, request: SignedInRequest<unknown, KeySettings>): Promise<Reply> {
+async function rotate(
+  services: Services,
+  request: SignedInRequest<unknown, schema.RotateKeyBody>,
+): Promise<Reply> {
   const { key: old, account } = await ownKey(services, request)
   const { maxKeys } = planOf(services.snapshot(), account.plan)
   await services.attemptLimits.keyCreation(account.id, maxKeys)
   const changing = changingBy(services, request, request.body.reason)
-  const { overlapMs } = request.body
+  const { overlapSeconds } = request.body
   const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, {
     key: old,
-    ...(overlapMs === undefined ? {} : { overlapMs }),
+    ...(overlapSeconds === undefined ? {} : { overlap: overlapSeconds }),
   })
   return { status: 201, json: { key: unusedView({ key, account }, changing.nowMs), secret, oldEndsAtMs } }
 }
@@ -264,7 +258,7 @@ async function raise(
   request: SignedInRequest<unknown, schema.RaiseBody>,
 ): Promise<Reply> {
   const { key: before, account } = await ownKey(services, request)
-  const what = { key: before, wish: request.body }
+  const what = { key: before, wish: wishIn(request.body) }
   const key = await raiseKeyLimit(changingBy(services, request), account, what)
   return { status: 200, json: { key: await oneView(services, { key, account }) } }
 }
@@ -283,22 +277,12 @@ function settingsIn(settings: KeySettings): JsonObject {
   const { name, expiresAtMs, models, allowTools, limits, labels } = settings
   return {
     ...(name === undefined ? {} : { name }),
-    ...(expiresAtMs === undefined ? {} : { expires_at: timeIn(expiresAtMs) }),
+    ...(expiresAtMs === undefined ? {} : { expires_at: namedTime(expiresAtMs) }),
     ...(models === undefined ? {} : { models }),
     ...(allowTools === undefined ? {} : { allow_tools: allowTools }),
-    ...(limits === undefined ? {} : { limits: shownAmounts(limitsOf(limits)) }),
-    ...(labels === undefined ? {} : { labels: { ...labels } }),
+    ...(limits === undefined ? {} : { limits: namedLimits(limits) }),
+    ...(labels === undefined ? {} : { labels }),
   }
-}
-
-/** A time as text; a number that is none unchanged. */
-function timeIn(ms: number | null): string | number | null {
-  const time = new Date(ms ?? Number.NaN)
-  return Number.isNaN(time.getTime()) ? ms : time.toISOString()
-}
-
-function limitsOf(limits: schema.WantedLimits): KeyLimits {
-  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
 }
 
 /** A key with its use in the last 30 days, and the time of its last request. */

@@ -1,5 +1,6 @@
 /** Runs: what one has used, what is left of its limits, and its end. */
 import type { Actor } from '../../../accounts/changes/decide.js'
+import { checkedReason } from '../../../accounts/changes/fields.js'
 import { GatewayError } from '../../../errors.js'
 import { WRITTEN_AFTER_MS, type ValueRecord } from '../../../store/dimension-values.js'
 import { notFound, permissionIn } from '../routing/access.js'
@@ -35,7 +36,7 @@ async function end(
 ): Promise<Reply> {
   await known(services, session, run)
   const { store, snapshot, now } = services
-  const actor: Actor = { actor: session.user.email, address, requestId, reason }
+  const actor: Actor = { actor: session.user.email, address, requestId, reason: checkedReason(reason) }
   const ending = { account: session.account, run, nowMs: now(), actor }
   return replyOf(services, session, run, await endRun(store, snapshot().config, ending))
 }

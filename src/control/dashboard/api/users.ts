@@ -11,6 +11,9 @@ import {
 import { gatewayRoleOf, isUnproven, takesEffect, userState } from '../../../accounts/address-proof.js'
 import { memberChange, userChange } from '../../../accounts/changes/audit-text.js'
 import { conflictRefusal } from '../../../accounts/changes/decide.js'
+import { checkedValue, FLAG } from '../../../accounts/changes/field-types.js'
+import { checkedGatewayRole, checkedRole } from '../../../accounts/changes/fields.js'
+import { noAccountNamed } from '../../../accounts/changes/refusal.js'
 import { changeUser, withUser, setMember, unbindUser } from '../../../accounts/members.js'
 import { GatewayError } from '../../../errors.js'
 import type { AuditEntry } from '../../../store/audit-trail.js'
@@ -131,11 +134,13 @@ async function invite(
   request: SignedInRequest<unknown, ReturnType<typeof schema.inviteUserBody.parse>>,
 ): Promise<Reply> {
   const { store, now } = services
-  const { email, role, account: named, accountRole = 'member' } = request.body
-  if ((role === undefined) === (named === undefined)) {
+  const { email, role: wanted, account: named, accountRole: given = 'member' } = request.body
+  if ((wanted === undefined) === (named === undefined)) {
     const message = 'Choose a role of the gateway, or an account.'
     throw new GatewayError('malformed_request', message, { param: 'role' })
   }
+  const role = wanted === undefined ? undefined : checkedGatewayRole(wanted)
+  const accountRole = checkedRole(given, 'accountRole')
   const account = named === undefined ? null : await accountNamed(services, named)
   return withUser(store, { email, now }, async (found, isNew) => {
     const draft = isUnproven(found) ? await newDraft(services, request, { user: found, account }) : null
@@ -176,7 +181,7 @@ async function withAccount(
 async function accountNamed({ store }: Services, nameOrId: string): Promise<Account> {
   const account = (await store.accountByName(nameOrId)) ?? (await store.accountById(nameOrId))
   if (account !== null) return account
-  throw new GatewayError('malformed_request', `There is no account "${nameOrId}".`, { param: 'account' })
+  throw noAccountNamed(nameOrId)
 }
 
 async function withRole(
@@ -203,7 +208,9 @@ async function change(
   request: SignedInRequest<unknown, ReturnType<typeof schema.changeUserBody.parse>>,
 ): Promise<Reply> {
   const { store, now } = services
-  const { role, disabled } = request.body
+  const { role: wanted, disabled: switched } = request.body
+  const role = wanted === undefined || wanted === null ? wanted : checkedGatewayRole(wanted)
+  const disabled = switched === undefined ? undefined : checkedValue(FLAG, switched, 'disabled')
   if (request.id === request.session.user.id) {
     const message = 'You cannot change your own role or disable yourself. Ask another administrator.'
     throw new GatewayError('malformed_request', message, { param: role === undefined ? 'disabled' : 'role' })

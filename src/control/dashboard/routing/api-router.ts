@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import { ControlRouter, type ControlExchange, type FoundRoute } from '../../control-router.js'
-import { Faults } from '../../../accounts/changes/field-types.js'
+import { Faults, faultOf, isRule } from '../../../accounts/changes/field-types.js'
 import { faulty } from '../../../accounts/changes/refusal.js'
 import { jsonText } from '../../../base/json.js'
 import { GatewayError, malformed } from '../../../errors.js'
@@ -46,7 +46,7 @@ const PREFIX = '/dashboard/api'
 /** An opaque id; other texts are treated like an unknown id. */
 const ID = /^[A-Za-z0-9_-]{1,100}$/
 /** A text that may be an e-mail address. */
-const EMAIL = /^[^\s/]{1,254}$/
+const EMAIL = /^[^/]{1,1000}$/
 
 /** Serves requests of the API. Throws if a route has no policy. */
 export function apiRouter(options: RouterOptions): ControlRouter<Route> {
@@ -286,6 +286,10 @@ function parsed(schema: z.ZodType, value: unknown, what: 'field' | 'query parame
     const path = clippedName(issue.path.map(String).join('.'))
     if (issue.code !== 'unrecognized_keys') {
       const where = what === 'field' ? '' : ' in the query'
+      if (isRule(issue)) {
+        faults.report(path, ...faultOf(issue, path))
+        continue
+      }
       if (path === '') throw malformed(`the request${where}: ${issue.message}`)
       faults.report(path, `${path}${where}: ${issue.message}.`.replace(/\.\.$/, '.'), OTHER_VALUE)
       continue

@@ -12,6 +12,7 @@ import {
   scope,
   search,
   sort,
+  wanted,
   wantedLimits,
 } from './shared-types.js'
 
@@ -110,11 +111,11 @@ export const accountsReply = z.strictObject({
  * password with the link. Without a `name`, it is made from the address; one of the two is needed.
  */
 export const createAccountBody = z.strictObject({
-  name: z.string().max(100).optional(),
-  email: z.string().max(254).optional(),
-  plan: planName,
+  name: z.string().optional(),
+  email: z.string().optional(),
+  plan: wanted,
   /** The name or id of the account above. */
-  parent: z.string().max(400).optional(),
+  parent: z.string().optional(),
   role: role.optional(),
 })
 /** A one-time link to set a password, shown once. `url` null: the user's address got it by mail. */
@@ -124,13 +125,13 @@ export const createdAccountReply = z.strictObject({ account: accountRow, link: l
 
 /** `PATCH /accounts/{id}` → `accountReply`. Disabling ends sessions, and keys fail within a second. */
 export const changeAccountBody = z.strictObject({
-  displayName: z.string().max(100).optional(),
-  plan: planName.optional(),
+  displayName: wanted.optional(),
+  plan: wanted.optional(),
   /** The name of the account above; null: none. */
-  parent: z.string().max(400).nullable().optional(),
+  parent: wanted.optional(),
   /** All labels: those that are missing are removed. */
-  labels: z.record(z.string().max(100), z.string().max(400)).optional(),
-  disabled: z.boolean().optional(),
+  labels: wanted.optional(),
+  disabled: wanted.optional(),
 })
 export const accountReply = z.strictObject({ account: accountRow })
 

@@ -1,6 +1,6 @@
 /** Batches: their state, the lines that have run, and what they have cost. Lines are never part of it. */
 import * as z from 'zod'
-import { count, cursor, id, nanoUsdSum, numberText, scope, timeMs } from './shared-types.js'
+import { count, cursor, id, nanoUsdSum, numberText, scope, timeMs, wanted } from './shared-types.js'
 
 /** The states of batches, as clients see them. */
 const batchState = z.enum([
@@ -69,7 +69,7 @@ export const batchesReply = z.strictObject({
 /** `GET /batches/{id}`, and the query of `POST /batches/{id}/cancel`. */
 export const batchQuery = z.strictObject({ account: scope.optional() })
 /** The body of a cancellation. */
-export const cancelBatchBody = z.strictObject({ reason: z.string().trim().max(500).optional() })
+export const cancelBatchBody = z.strictObject({ reason: wanted.optional() })
 export const batchReply = z.strictObject({
   batch,
   used,

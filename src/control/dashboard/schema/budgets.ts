@@ -1,6 +1,6 @@
 /** Budgets: what accounts, keys and labels may spend in a period or in all, and how far they are. */
 import * as z from 'zod'
-import { count, nanoUsd, scope, search, timeMs } from './shared-types.js'
+import { count, nanoUsd, scope, search, timeMs, wanted } from './shared-types.js'
 
 /** `over`: spent; `will_be_over`: by the forecast; `near`: from 80 % on. */
 const status = z.enum(['over', 'will_be_over', 'near', 'fine'])
@@ -86,10 +86,10 @@ export const budgetsReply = z.strictObject({
  * is higher until a time; then the former one holds again. 403 with `param` above that of an account above.
  */
 export const raiseBody = z.strictObject({
-  budget: z.string(),
-  usd: z.number(),
-  untilMs: timeMs,
-  reason: z.string(),
+  budget: wanted.optional(),
+  usd: wanted.optional(),
+  untilMs: wanted.optional(),
+  reason: wanted.optional(),
 })
 
 export type BudgetRow = z.output<typeof budgetRow>

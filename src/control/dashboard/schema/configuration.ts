@@ -1,6 +1,6 @@
 /** The configuration, for administrators: generations, their changes, rollbacks, and the fleet. */
 import * as z from 'zod'
-import { count, numberText, timeMs } from './shared-types.js'
+import { count, numberText, timeMs, wanted } from './shared-types.js'
 
 /** A stored generation. */
 export const generationRecord = z.strictObject({
@@ -67,7 +67,7 @@ export const generationReply = z.strictObject({
 })
 
 /** `POST /configuration/{id}/rollback`: makes the content of that generation a new generation. */
-export const rollbackBody = z.strictObject({ reason: z.string().trim().min(1).max(500) })
+export const rollbackBody = z.strictObject({ reason: wanted.optional() })
 /** The new generation of the only gateway that has rolled back, as the message states. */
 export const rollbackReply = z.strictObject({
   generation: count,

@@ -11,28 +11,32 @@ import {
   modelId,
   nanoUsdSum,
   numberText,
-  reason,
   scope,
   search,
   sort,
   timeMs,
+  wanted,
   wantedLimits,
 } from './shared-types.js'
 
-/** `accounts/changes` checks the values of settings, for every door with the same words. */
-const name = z.string().max(1_000)
-
-/** Ids that the key may use; `claude-*` allows all ids with this prefix. */
-const models = z.array(z.string().max(1_000)).max(1_000)
+/** Values by name. */
+const labels = z.record(z.string(), z.string())
 
 /**
- * Tools and options of providers that the key may use: `web_search`, `mcp`, …; `*` is all. Null: the lists of
- * the upstreams.
+ * Settings of a key. `models`: ids that the key may use; `claude-*` allows all ids with this prefix.
+ * `allowTools`: tools and options of providers that it may use: `web_search`, `mcp`, …; `*` is all; null: the
+ * lists of the upstreams. Only administrators may allow tools, and add, change or remove the label
+ * `priority`: 403 with `field`.
  */
-const allowTools = z.array(z.string().max(1_000)).max(1_000)
-
-/** Values by name. The server checks the rules of `accounts/labels.ts`. */
-const labels = z.record(z.string().max(1_000), z.string().max(1_000))
+const settings = {
+  name: wanted.optional(),
+  /** Ms since 1970; null: never. */
+  expiresAtMs: wanted.optional(),
+  models: wanted.optional(),
+  allowTools: wanted.optional(),
+  limits: wantedLimits.optional(),
+  labels: wanted.optional(),
+}
 
 /** A key, without its secret. */
 export const key = z.strictObject({
@@ -100,16 +104,7 @@ export const keysReply = z.strictObject({
  * with `retry-after` if an account creates more than 60 keys at once (300 on a plan with a maximum number of
  * keys), and then more than 6 per minute.
  */
-export const createKeyBody = z.strictObject({
-  name,
-  expiresAtMs: z.number().nullable().optional(),
-  models: models.nullable().optional(),
-  /** Only administrators may allow tools: 403 with `param`. */
-  allowTools: allowTools.nullable().optional(),
-  limits: wantedLimits.optional(),
-  /** At most 16. Only administrators may give `priority`: 403 with `param`. */
-  labels: labels.optional(),
-})
+export const createKeyBody = z.strictObject(settings)
 /** The only reply with a secret. The page must drop it when the dialog closes. */
 export const createdKeyReply = z.strictObject({ key, secret: z.string() })
 
@@ -117,33 +112,20 @@ export const createdKeyReply = z.strictObject({ key, secret: z.string() })
  * `PATCH /keys/{id}` → `keyReply`. Omitted members are unchanged; `limits` and `labels` are replaced as a
  * whole. Administrators change keys of every account; with `account=all` the key's own account is found.
  */
-export const changeKeyBody = z.strictObject({
-  name: name.optional(),
-  expiresAtMs: z.number().nullable().optional(),
-  models: models.nullable().optional(),
-  allowTools: allowTools.nullable().optional(),
-  limits: wantedLimits.optional(),
-  /** Only administrators may add, change or remove `priority`: 403 with `param`. */
-  labels: labels.optional(),
-  reason: reason.optional(),
-})
+export const changeKeyBody = z.strictObject({ ...settings, reason: wanted.optional() })
 export const keyReply = z.strictObject({ key })
 
 /**
  * `POST /keys/{id}/rotate` → 201 `rotatedKeyReply`: a new key with the name, expiry, models, tools,
- * limits and labels of the old one. Both work for `overlapMs`, by default until the old one is revoked. A
- * rotation may exceed the plan's number of keys by one; the old key then expires after 24 hours. 403
+ * limits and labels of the old one. Both work for `overlapSeconds`, by default until the old one is revoked.
+ * A rotation may exceed the plan's number of keys by one; the old key then expires after 24 hours. 403
  * `plan_limit` if the account exceeds the plan already. `DELETE /keys/{id}` → `keyReply` revokes the key;
  * requests with it fail within a second.
  */
 export const rotateKeyBody = z.strictObject({
-  reason: reason.optional(),
-  /** 0: the old key ends at once. At most 30 days. */
-  overlapMs: z
-    .int()
-    .min(0)
-    .max(30 * 86_400_000)
-    .optional(),
+  reason: wanted.optional(),
+  /** 0: the old key ends at once. */
+  overlapSeconds: wanted.optional(),
 })
 /** `GET /keys/{id}/clients`: how programs use the gateway with the key, as `sluice connect` prints it. */
 export const keyClientsQuery = z.strictObject({
@@ -163,7 +145,7 @@ export const keyClientsReply = z.strictObject({
 /** `DELETE /keys/{id}`. */
 export const revokeKeyQuery = z.strictObject({
   account: scope.optional(),
-  reason: reason.optional(),
+  reason: wanted.optional(),
 })
 /** The new key, its secret, and the expiry of the old key (null: it works until it is revoked). */
 export const rotatedKeyReply = createdKeyReply.extend({ oldEndsAtMs: timeMs.nullable() })

@@ -1,7 +1,7 @@
 /** The members of an account, for owners, administrators and auditors. */
 import * as z from 'zod'
 import { link } from './accounts.js'
-import { timeMs } from './shared-types.js'
+import { timeMs, wanted } from './shared-types.js'
 
 export const accountRole = z.enum(['owner', 'member', 'viewer'])
 /** A role in the whole gateway. */
@@ -24,7 +24,7 @@ export const member = z.strictObject({
 export const membersReply = z.strictObject({ members: z.array(member) })
 
 /** `PUT /members/{email}` → 200, or 201 for a new member. */
-export const memberBody = z.strictObject({ role: z.string() })
+export const memberBody = z.strictObject({ role: wanted.optional() })
 /**
  * The member, and a one-time link for a new member. Null for a former one; for administrators also for a user
  * whose address is proven.

@@ -1,6 +1,6 @@
 /** Runs: values of the dimension `run`, such as the work of an agent on one task. */
 import * as z from 'zod'
-import { count, nanoUsdSum, scope, timeMs } from './shared-types.js'
+import { count, nanoUsdSum, scope, timeMs, wanted } from './shared-types.js'
 
 /** The value of the dimension: any printable text. */
 const run = z.string().min(1).max(512)
@@ -8,7 +8,7 @@ const run = z.string().min(1).max(512)
 export const runQuery = z.strictObject({ account: scope.optional(), run })
 export const endRunQuery = z.strictObject({ account: scope.optional() })
 /** The body of `POST /run/end`, which ends a run. */
-export const endRunBody = z.strictObject({ run, reason: z.string().trim().max(500).optional() })
+export const endRunBody = z.strictObject({ run, reason: wanted.optional() })
 
 /** A limit, and what is left of it. Amounts of money are dollars. */
 export const limitLeft = z.strictObject({

@@ -1,6 +1,7 @@
 /** Types that the other files of the schema share. */
 import { MODEL_NAME } from '../../../formats/chat/model-facts.js'
 import * as z from 'zod'
+import type { JsonValue } from '../../../base/json.js'
 import { boundsOf, byMember } from '../../../base/limit-members.js'
 
 /** The id of an account, a key, a request: opaque. */
@@ -31,8 +32,18 @@ export const keyLimits = z.strictObject(
   }),
 )
 
-/** Limits in a request; `accounts/changes` checks the amounts. */
-export const wantedLimits = z.strictObject(byMember('field', () => z.number().optional()))
+/** A value in a request that `accounts/changes` checks, for every door with the same words. */
+export const wanted = z.custom<JsonValue>((value) => value !== undefined, { error: 'is required' })
+
+/** Limits in a request. */
+export const wantedLimits = z.strictObject(
+  byMember('field', () => wanted.optional()),
+  // A `rule` of `accounts/changes`, which the page cannot import.
+  {
+    error: ({ code }) =>
+      code === 'invalid_type' ? 'The value of $PATH is not an object.\nSend a JSON object.' : undefined,
+  },
+)
 
 /** A number in a query. */
 export const numberText = (min: number, max: number) =>
@@ -74,9 +85,6 @@ export const sort = z.string().max(64)
 export const labelText = z.string().regex(/^[a-z0-9_.-]{1,32}=[!-~]{1,64}$/, {
   error: 'must be a label such as team=research',
 })
-
-/** Why a change was made, for the audit log. */
-export const reason = z.string().trim().max(200)
 
 /** A search text: part of a name or e-mail address, case-insensitive, without patterns. */
 export const search = z.string().max(100)

@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { link } from './accounts.js'
 import { accountRole, gatewayRole } from './members.js'
-import { cursor, id, numberText, search, timeMs } from './shared-types.js'
+import { cursor, id, numberText, search, timeMs, wanted } from './shared-types.js'
 
 /** `pending`: a role waits for proof of the address. `invited`: has not signed in yet. */
 export const userState = z.enum(['active', 'invited', 'pending', 'disabled'])
@@ -47,20 +47,20 @@ export const usersReply = z.strictObject({
  * gateway, or with `account` in an account.
  */
 export const inviteUserBody = z.strictObject({
-  email: z.string().max(254),
-  role: gatewayRole.optional(),
+  email: z.string(),
+  role: wanted.optional(),
   /** The name or id of an account. */
-  account: z.string().max(400).optional(),
+  account: z.string().optional(),
   /** The role there; default: member. */
-  accountRole: accountRole.optional(),
+  accountRole: wanted.optional(),
 })
 /** `link` is null for a user whose address is proven. */
 export const invitedUserReply = z.strictObject({ user: userRow, link: link.nullable() })
 
 /** `PATCH /users/{id}` → `userReply`. A disabled user is signed out with the next request. */
 export const changeUserBody = z.strictObject({
-  role: gatewayRole.nullable().optional(),
-  disabled: z.boolean().optional(),
+  role: wanted.optional(),
+  disabled: wanted.optional(),
 })
 export const userReply = z.strictObject({ user: userRow })
 

@@ -265,7 +265,7 @@ void t.test('the settings of clients for a key, with a model that it may use', a
   for (const url of ['javascript:alert(1)', 'https://a.example/path', 'https://u:p@a.example']) {
     t.equal((await ada.get(`/keys/${id}/clients?url=${encodeURIComponent(url)}`)).status, 400, url)
   }
-  const rotated = await ada.ask('POST', `/keys/${id}/rotate`, { body: { overlapMs: 0 } })
+  const rotated = await ada.ask('POST', `/keys/${id}/rotate`, { body: { overlapSeconds: 0 } })
   t.equal(rotated.status, 201)
   t.match((await ada.get(`/keys/${id}`)).json, { key: { state: 'revoked' } }, 'without an overlap')
 })

@@ -131,7 +131,7 @@ function RotateKey({ detail: { key }, onClose }: KeyProps) {
       tone="primary"
       initial={{ reason: '', overlap: String(24 * HOUR_MS) }}
       send={async ({ reason, overlap }) => {
-        const body = { reason, overlapMs: Number(overlap) }
+        const body = { reason, overlapSeconds: Number(overlap) / 1_000 }
         const made = await change('POST /keys/{id}/rotate', body, key.id, of(key))
         const end = made.oldEndsAtMs === null ? 'you revoke it' : fullTime(made.oldEndsAtMs)
         const note = overlap === '0' ? `${maskOf(key)} has ended.` : `${maskOf(key)} works until ${end}.`
