@@ -103,7 +103,7 @@ async function run(...command: readonly string[]): Promise<[number | null, strin
 }
 
 /** Of the files that no change touches, each day has one. */
-const PARTS = 40
+const PARTS = 80
 
 const changed = new Set(changedPaths() ?? [])
 

@@ -12,6 +12,7 @@ import { TASK_NAMES, type TaskName } from '../../src/formats/chat/operations.js'
 import { AWS_AUTH } from '../gateway/platforms/capture.js'
 import { startGateway } from '../helpers/gateway.js'
 import { startRawUpstream } from '../helpers/raw-upstream.js'
+import { isToday } from '../helpers/long-suite.js'
 
 /** What the upstream answers. */
 const SEEN = 'The vendor has seen the request.'
@@ -70,7 +71,8 @@ void t.test('every endpoint at every upstream', { timeout: 240_000 }, async (t) 
     return { status: reply.status, text: await reply.text(), seen: upstream.requests.length }
   }
   for (const [at, { name, forms, settings }] of kinds.entries()) {
-    for (const task of TASK_NAMES) {
+    for (const [index, task] of TASK_NAMES.entries()) {
+      if (!isToday(at + index, 3)) continue
       const [path, body] = REQUESTS[task]
       const reply = await ask(path, body(`m${at}`))
       if (forms[task] === 'none') {

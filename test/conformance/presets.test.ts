@@ -15,6 +15,7 @@ import { collect, faultsOfStream, faultsOfWhole } from './check-completion.js'
 import { fromOpenAi, objectsOf, type Gist } from './recordings/recorded.js'
 import { Tally } from './run-in-parallel.js'
 import { startVendors } from './vendors.js'
+import { ofToday } from '../helpers/long-suite.js'
 
 t.setTimeout(120_000)
 /** The presets of the chat-completions format. */
@@ -133,7 +134,7 @@ const LOST: Readonly<Record<ChatPreset, readonly string[]>> = {
   tei: [],
 }
 
-for (const name of NAMES) {
+for (const name of ofToday(NAMES, 3)) {
   void t.test(`${name} accepts every request of a chat client`, async (t) => {
     for (const stream of [false, true]) {
       const options = stream ? { stream_options: { include_usage: true } } : {}

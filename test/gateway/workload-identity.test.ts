@@ -27,6 +27,7 @@ import { rowsOf } from '../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redis.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { onBothStores, startAdmin } from '../control/admin/admin-stage.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 interface Scene {
   readonly gateway: TestGateway
@@ -361,8 +362,10 @@ async function until401(all: Scene, token: string) {
   }
 }
 
-denials('SQLite', {}, () => Promise.resolve(undefined))
-denials('Redis', { skip: redisMissing() }, async (t) => freshDatabases(await startRedis(t))())
+denials('SQLite', { skip: anotherDay(0, 2) }, () => Promise.resolve(undefined))
+denials('Redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) =>
+  freshDatabases(await startRedis(t))(),
+)
 
 void t.test('the issuer rotates its keys under load', async (t) => {
   const all = await scene(t)

@@ -3,7 +3,7 @@
  * under its condition only.
  * Method: promtool, with the unit tests of `grafana/*.test.yaml`, and with series of a day and a week.
  * SLUICE_LONG=1 evaluates all rules in each unit test, and the short windows over the whole week; otherwise
- * each day has half of the unit tests and one of the four simulations.
+ * each day has a quarter of the unit tests and one of the four simulations.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -81,7 +81,7 @@ void t.test('promtool accepts the rules and the configuration', { skip: promethe
   for (const args of [
     ['check', 'rules', ALERTS],
     ['check', 'config', 'grafana/prometheus.yaml'],
-    ['test', 'rules', ...(IS_LONG ? TESTS : ofToday(testsByRule(t), 2))],
+    ['test', 'rules', ...(IS_LONG ? TESTS : ofToday(testsByRule(t), 4))],
   ]) {
     const { status, text } = promtool(...args)
     t.equal(status, 0, `promtool ${args.join(' ')}: ${text}`)

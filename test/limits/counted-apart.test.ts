@@ -9,6 +9,7 @@ import { rowsOf } from '../helpers/ledger.js'
 import type { Canned } from '../helpers/raw-upstream.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { chat, JSON_TYPE, messages, setUp, type Asked } from './hosted-upstream.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 const MODEL = 'claude-sonnet-4-6'
 const TEXT = { type: 'text', text: 'Four.' }
@@ -81,8 +82,8 @@ async function advisors(t: Test, store?: string): Promise<void> {
   t.ok(rows.every(({ usage: { input, output } }) => input === 100 && output === 10))
 }
 
-void t.test('tokens of advisors: SQLite', (t) => advisors(t))
-void t.test('tokens of advisors: Redis', { skip: redisMissing() }, async (t) => {
+void t.test('tokens of advisors: SQLite', { skip: anotherDay(0, 2) }, (t) => advisors(t))
+void t.test('tokens of advisors: Redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) => {
   const redis = await startRedis(t)
   await advisors(t, redis.url())
 })

@@ -12,6 +12,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { startRedis } from '../helpers/redis.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 const RULES = `
 limits:
@@ -150,9 +151,9 @@ void t.test('errors that another attempt does not help say so', async (t) => {
   t.not(last.headers.get('retry-after'), null)
 })
 
-void t.test('labels on SQLite', (t) => labelled(t, undefined))
+void t.test('labels on SQLite', { skip: anotherDay(0, 2) }, (t) => labelled(t, undefined))
 
-void t.test('labels on Redis', async (t) => {
+void t.test('labels on Redis', { skip: anotherDay(1, 2) }, async (t) => {
   const redis = await startRedis(t)
   await labelled(t, redis.url())
 })

@@ -13,6 +13,7 @@ import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { startProvider } from './provider.js'
+import { anotherDay } from '../helpers/long-suite.js'
 
 const GUARDRAILS = `
 guardrails:
@@ -171,9 +172,9 @@ async function exercise(t: Test, store?: string): Promise<void> {
   })
 }
 
-await t.test('on SQLite', (t) => exercise(t))
+await t.test('on SQLite', { skip: anotherDay(0, 2) }, (t) => exercise(t))
 
-await t.test('on Redis', { skip: redisMissing() }, async (t) => {
+await t.test('on Redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) => {
   const server = await startRedis(t)
   await exercise(t, freshDatabases(server)())
 })

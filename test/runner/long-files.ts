@@ -15,6 +15,12 @@ const TRANSLATION = ['src/formats/', 'src/gateway/streams/', 'test/transcripts/'
 
 /** A file that uses `test/helpers/long-suite.ts` has a row; `architecture/long-suite` checks it. */
 export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
+  'test/gateway/generation/model-list.test': ['src/gateway/models/', 'src/store/'],
+  'test/gateway/attempts/raise-reservation.test': ['src/gateway/', 'src/store/'],
+  'test/gateway/report/charged-and-billed.test': ['src/gateway/charges/', 'src/store/'],
+  'test/conformance/presets.test': ['src/config/presets.ts', 'src/formats/'],
+  'test/conformance/endpoint-table.test': ['src/formats/', 'src/gateway/'],
+  'test/examples/codecs.test': ['src/formats/', 'package.json'],
   'test/architecture/lint.test': WRITTEN,
   'test/architecture/regexes.test': ['src/'],
   'test/properties/splits.test': TRANSLATION,
@@ -47,6 +53,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/hostile/unread.test': ['src/http/', 'src/gateway/streams/'],
   'test/limits/': ['src/limits/', 'src/ledger/', 'src/store/'],
   'test/hostile/stalls.test': ['src/formats/', 'src/gateway/phases/'],
+  'test/http/cors.test': ['src/http/', 'src/dashboard/web/'],
   'test/config/fuzz.test': ['src/config/'],
   'test/accounts/changes/': ['src/accounts/', 'src/store/'],
   'test/accounts/workload-identity/': ['src/accounts/'],

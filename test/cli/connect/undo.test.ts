@@ -86,7 +86,7 @@ const TEXTS: Readonly<Record<ClientFile['format'], readonly string[]>> = {
   ],
 }
 
-for (const { name, hasHelper, files } of ofToday(WITH_FILES, 2)) {
+for (const { name, hasHelper, files } of ofToday(WITH_FILES, 4)) {
   void t.test(`${name}: the former files come back byte for byte`, async (t) => {
     const home = newHome(t)
     for (let round = 0; round < 6; round += 1) {

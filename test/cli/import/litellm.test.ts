@@ -82,7 +82,7 @@ function checkCoverage(t: Test, value: unknown, made: Imported): void {
   }
 }
 
-for (const [name, models] of ofToday(Object.entries(CONFIGURATIONS), 2)) {
+for (const [name, models] of ofToday(Object.entries(CONFIGURATIONS), 4)) {
   void t.test(name, async (t) => {
     const file = join(FOLDER, `${name}.yaml`)
     const made = await imported(t, ['litellm', file, '--keys', keysFile()], ENV)

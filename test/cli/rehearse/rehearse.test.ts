@@ -20,7 +20,7 @@ const UPSTREAMS = [
   ['google', 'gemini-3.5-flash'],
 ] as const
 
-for (const [upstream, model] of ofToday(UPSTREAMS, 2)) {
+for (const [upstream, model] of ofToday(UPSTREAMS, 4)) {
   void t.test(`an upstream of ${upstream} passes every check in every client format`, async (t) => {
     const start = upstream === 'chat' ? spawned : rehearse
     const ran = await report(['--upstream', upstream, '--model', model], start)
@@ -47,7 +47,7 @@ const CLOUDS = [
   ['azure', 'gpt-5.4'],
 ] as const
 
-for (const [upstream, model] of ofToday(CLOUDS, 2)) {
+for (const [upstream, model] of ofToday(CLOUDS, 4)) {
   void t.test(`an upstream of ${upstream} passes every check`, async (t) => {
     const args = ['--upstream', upstream, '--model', model, '--format', 'messages']
     const { status, results, out, err } = await report(args)

@@ -99,7 +99,7 @@ function compareFailure(t: Test, label: string, answered: Answered): void {
 
 void t.test('whole replies to whole requests', skipWithoutFixtures(), async (t) => {
   const tally = new Tally()
-  await together([...ofToday(wholes, 6)], async (it) => {
+  await together([...ofToday(wholes, 12)], async (it) => {
     const { label, recording } = it
     const want = gistOf(it)
     const answered = await replayed(it, {}, 'whole')
@@ -156,7 +156,7 @@ for (const chunking of ['whole', 'events', 7] as const) {
   void t.test(`streams in chunks: ${chunking}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     const all = chunking === 7 ? shortest(streams, CUT_STREAMS) : streams
-    const chosen = [...ofToday(all, chunking === 'whole' ? 6 : 20)]
+    const chosen = [...ofToday(all, chunking === 'whole' ? 12 : 40)]
     await together(chosen, async (it) => {
       const { label, recording } = it
       const want = gistOf(it)
@@ -189,7 +189,7 @@ void t.test('features of the recordings', skipWithoutFixtures(), (t) => {
 })
 
 void t.test('streams without usage lose only that, and `usage: null`', skipWithoutFixtures(), async (t) => {
-  await together([...ofToday(streams, 6)], async (it) => {
+  await together([...ofToday(streams, 12)], async (it) => {
     const want = gistOf(it)
     if (want.finish === null) return
     const answered = await replayed(it, { stream: true }, 'whole')

@@ -88,7 +88,7 @@ for (const stream of [false, true]) {
   void t.test(`whole replies, requested ${what}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
     const wholes = good.filter(({ recording }) => !recording.stream)
-    await together([...ofToday(wholes, stream ? 20 : 6)], async (it) => {
+    await together([...ofToday(wholes, stream ? 40 : 12)], async (it) => {
       const { label, recording, format } = it
       const want = gistOf(it)
       const answered = await replayed(it, stream, 'whole')
@@ -112,7 +112,7 @@ for (const chunking of ['whole', 'events', 7] as const) {
     const streams = good.filter(({ recording }) => recording.stream)
     const size = ({ recording }: Case): number => recording.response_body.length
     const short = [...streams].sort((a, b) => size(a) - size(b)).slice(0, 40)
-    const chosen = [...ofToday(chunking === 7 ? short : streams, chunking === 'whole' ? 6 : 20)]
+    const chosen = [...ofToday(chunking === 7 ? short : streams, chunking === 'whole' ? 12 : 40)]
     await together(chosen, async (it) => {
       const { label, recording, format } = it
       const want = gistOf(it)

@@ -130,7 +130,7 @@ async function send(recording: Recording, model: string, body: string): Promise<
 }
 
 void t.test('to a Gemini upstream, byte for byte', skipWithoutFixtures(), async (t) => {
-  for (const recording of asked) {
+  for (const recording of ofToday(asked, 3)) {
     // Spaces and order are the client's too.
     const body = JSON.stringify(recording.request_body, null, 1)
     const response = await send(recording, 'gemini-2.5-flash', body)
@@ -229,7 +229,7 @@ function fieldIn(error: JsonObject): string {
 for (const model of ofToday(OTHERS, 4)) {
   void t.test(`to ${model}`, skipWithoutFixtures(), async (t) => {
     const tally = new Tally()
-    for (const recording of asked) {
+    for (const recording of ofToday(asked, 3)) {
       const label = labelOf(recording)
       const body = objectOf(recording.request_body)
       const last = emulator.ledger.at(-1)

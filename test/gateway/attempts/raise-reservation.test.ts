@@ -10,6 +10,7 @@ import { rowsOf } from '../../helpers/ledger.js'
 import type { TestGateway } from '../../helpers/gateway.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { breakProvider, CHAIN, counts, startWith } from './fixtures.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 const HEDGED = 'targets: [ { upstream: openai, model: gpt-4o } ], hedge: { after_ms: 50, extra_spend: 1 }'
 const FALLBACK = `${CHAIN}, retry: { attempts: 1, non_idempotent: true }`
@@ -90,11 +91,11 @@ function suite(t: Test, stores: Stores): void {
   void t.test('hedges of many requests at once', (t) => budgets(t, stores))
 }
 
-void t.test('sqlite', (t) => {
+void t.test('sqlite', { skip: anotherDay(0, 2) }, (t) => {
   suite(t, () => undefined)
   t.end()
 })
 
-void t.test('redis', { skip: redisMissing() }, async (t) => {
+void t.test('redis', { skip: anotherDay(1, 2) || redisMissing() }, async (t) => {
   suite(t, freshDatabases(await startRedis(t)))
 })

@@ -8,6 +8,7 @@ import { BatchRecords, type Batch } from '../../../src/policy/batch-records.js'
 import { FileStore } from '../../../src/policy/file-store.js'
 import { openStore } from '../../../src/store/open-store.js'
 import { startRedis } from '../../helpers/redis.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const SETTINGS = {
   ...{ folder: null, maxBytes: 1e6, maxBytesPerAccount: 1e6, maxBytesTotal: 1e6, maxLineBytes: 1e6 },
@@ -21,7 +22,7 @@ function batchOf(id: string): Batch {
   return { id, ...owner, createdAtMs: Date.now(), expiresAtMs: Date.now() + 1e6, info, secrets }
 }
 
-for (const kind of ['sqlite', 'redis'] as const) {
+for (const kind of ofToday(['sqlite', 'redis'] as const, 2)) {
   void t.test(kind, async (t) => {
     const url = kind === 'sqlite' ? `sqlite:${t.testdir()}/a.db` : (await startRedis(t)).url()
     const store = await openStore(url)

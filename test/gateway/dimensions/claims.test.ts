@@ -13,7 +13,7 @@ import { newSigningKey, startIssuer, type Claims } from '../../helpers/issuer.js
 import { rowsOf } from '../../helpers/ledger.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
 
-const VALUES = IS_LONG ? 10_000 : 300
+const VALUES = IS_LONG ? 10_000 : 240
 
 interface Stage extends AdminStage {
   readonly send: (

@@ -9,7 +9,7 @@ import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 
-const RUNS = IS_LONG ? 10_000 : 200
+const RUNS = IS_LONG ? 10_000 : 80
 /** Requests of a run, and those that fit. */
 const ASKED = 4
 const FIT = 2

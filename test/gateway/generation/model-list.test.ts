@@ -12,6 +12,7 @@ import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '..
 import { openStore } from '../../../src/store/open-store.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { freshDatabases, startRedis } from '../../helpers/redis.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const gateway = await startGateway(t)
 const { secret, origin } = gateway
@@ -173,7 +174,7 @@ void t.test('one model has the same members, and is not found without a usable u
   }
 })
 
-for (const name of ['sqlite', 'redis'] as const) {
+for (const name of ofToday(['sqlite', 'redis'] as const, 2)) {
   void t.test(`${name}: a key's list holds for aliases and models alike`, async (t) => {
     const store = name === 'redis' ? { store: freshDatabases(await startRedis(t))() } : {}
     const gateway = await startGateway(t, { ...ROUTED, ...store })

@@ -17,6 +17,7 @@ import { rowsOf } from '../../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { dice } from '../../helpers/seeded-random.js'
 import { startWith } from '../attempts/fixtures.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 
 const REQUESTS = Number(process.env['SLUICE_BILLED'] ?? 300)
 const CLIENTS = 48
@@ -191,8 +192,12 @@ function usd(nanoUsd: number): string {
 t.setTimeout(120_000 + REQUESTS * 60)
 const options = { timeout: 60_000 + REQUESTS * 30 }
 
-void t.test(`sqlite: ${REQUESTS} requests`, options, (t) => mix(t, undefined))
+void t.test(`sqlite: ${REQUESTS} requests`, { ...options, skip: anotherDay(0, 2) }, (t) => mix(t, undefined))
 
-void t.test(`redis: ${REQUESTS} requests`, { ...options, skip: redisMissing() }, async (t) => {
-  await mix(t, freshDatabases(await startRedis(t))())
-})
+void t.test(
+  `redis: ${REQUESTS} requests`,
+  { ...options, skip: anotherDay(1, 2) || redisMissing() },
+  async (t) => {
+    await mix(t, freshDatabases(await startRedis(t))())
+  },
+)
