@@ -25,7 +25,7 @@ if (process.argv.includes('--test')) {
   await bundleForTests()
   await bundlePrograms()
   await bundleTap()
-  writeDataFiles('build/src')
+  await writeDataFiles('build/src')
   process.exit(status)
 }
 if (process.argv.includes('--fresh')) rmSync('dist', { recursive: true, force: true })

@@ -80,5 +80,5 @@ export function removeOthers(outdir, written) {
 /** Throws if a module cannot be bundled; esbuild has printed why. */
 export async function bundleGateway() {
   removeOthers('dist', [...(await bundle(ENTRIES, 'dist')), ...(await bundle(THREADS, 'dist'))])
-  writeDataFiles('dist')
+  await writeDataFiles('dist')
 }

@@ -51,7 +51,7 @@ async function transpile(roots) {
     const options = { target: 'es2022', sourcemap: true, logLevel: 'warning' }
     await build({ ...emit, ...options, entryPoints: changed })
   }
-  writeDataFiles('build/src')
+  await writeDataFiles('build/src')
   process.stdout.write(`build: ${String(changed.length)} files transpiled\n`)
 }
 
