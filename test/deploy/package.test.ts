@@ -1,7 +1,7 @@
 /**
  * Goal: the package installs without a warning on every supported Node release, is complete, and runs without
  * the repository.
- * Method: the lock file's engines; then the packed tarball, every third day installed with blocked install
+ * Method: the lock file's engines; then the packed tarball, every tenth day (the journey of the package does it always) installed with blocked install
  * scripts into an empty project, whose `npx sluice demo` answers a request.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -88,7 +88,7 @@ void t.test('the packed tarball, and npx sluice demo from it', { timeout: 170_00
     [],
     'nothing else',
   )
-  await t.test('installed', { skip: anotherDay(1, 3) }, (t) => startInstalled(t, folder, filename))
+  await t.test('installed', { skip: anotherDay(1, 10) }, (t) => startInstalled(t, folder, filename))
 })
 
 /** The tarball in an empty project, without the repository. */

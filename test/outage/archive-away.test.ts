@@ -3,7 +3,7 @@
  * store, or refuses the user, requests are served as before and `/readyz` stays 200 with the reason; then
  * every entry is in the archive once. A gateway that has used its archive starts while it is away.
  * Method: the whole program with an emulator under a steady load, a real PostgreSQL, and each store; a
- * ClickHouse over TLS whose password is in a file that changes. The long suite stops the archive for a minute
+ * ClickHouse over TLS whose password is in a file that changes. A day has a third of the failures. The long suite stops the archive for a minute
  * at 200 requests a second: none is refused, and the slowest hundredth takes at most half as long again.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -184,7 +184,7 @@ for (const kind of ofToday(['sqlite', 'redis'] as const, 2)) {
       { name: 'app', secret: () => served.secret, perSecond: 20, keeps: true },
     ])
     await until(async () => (await countIn(engine)) > 0, AGAIN_MS, 250)
-    for (const outage of OUTAGES) {
+    for (const outage of ofToday(OUTAGES, 3)) {
       await outage.begin(scene)
       const { reports } = outage
       if (reports === null) await delay(OUTAGE_MS)

@@ -12,7 +12,15 @@ import { sluice, sluiceHere } from '../cli/session.js'
 import { ALONE, startServe, until } from './program.js'
 
 const MODEL = 'gpt-5.4-mini'
-const served = await startServe(t, ALONE)
+/** Of one model, because an edited catalogue is read from its text, by the gateway and by each command. */
+const catalogue = `as_of: 2026-11-20
+models:
+  - id: ${MODEL}
+    family: openai
+    endpoints: [chat, responses]
+    price: { input: 0.75, output: 4.5 }
+`
+const served = await startServe(t, { ...ALONE, catalogue })
 const models = join(served.file, '..', 'models.yaml')
 
 function setPrice(text: string): void {
@@ -99,7 +107,7 @@ void t.test('an invalid catalogue leaves the prices in force', async (t) => {
 })
 
 void t.test('a plan of prices is applied as a generation, and rolled back', async (t) => {
-  const own = await startServe(t, { server: 'workers: 1, admin_token: rollback-of-prices' })
+  const own = await startServe(t, { server: 'workers: 1, admin_token: rollback-of-prices', catalogue })
   const list = join(own.file, '..', 'list.json')
   const price = { litellm_provider: 'openai', mode: 'chat', output_cost_per_token: 0 }
   const priceOf = (usdPerMillion: number) =>

@@ -13,7 +13,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { Browser } from '../dashboard/fixtures/stage.js'
-import { ofToday } from '../helpers/long-suite.js'
+import { anotherDay, ofToday } from '../helpers/long-suite.js'
 import { get, run, until, type Program } from './program.js'
 
 const shell = promisify(execFile)
@@ -72,10 +72,11 @@ void t.test('a requested port that is in use ends the demo, and its files are re
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const { port } = taken.address() as AddressInfo
-  for (const args of [
+  const both = [
     ['--port', String(port), '--ops-port', '0'],
     ['--port', '0', '--ops-port', String(port)],
-  ]) {
+  ]
+  for (const args of ofToday(both, 2)) {
     const tmp = t.testdir({})
     const program = run(t, ['demo', ...args], { TMPDIR: tmp })
     t.equal(await program.ended, 1)
@@ -132,7 +133,8 @@ void t.test('npm run demo builds the parts whose sources have changed', async (t
   t.equal(await start(), ' builds page', 'a missing page is built')
 })
 
-void t.test('--folder keeps the account and its key for a start on another port', async (t) => {
+const skipKept = anotherDay(1, 4)
+void t.test('--folder keeps the account and its key', { skip: skipKept }, async (t) => {
   const folder = join(t.testdir({}), 'kept')
   const taken = createServer()
   // If another process already uses the port, the test is as valid.

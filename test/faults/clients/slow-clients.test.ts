@@ -2,7 +2,8 @@
  * Goal (F-93, F-95 to F-99, F-103): clients that are slow or silent, or that reconnect often, use limited
  * time and memory and do not disturb other clients, also in large numbers.
  * Method: the real program, hundreds of raw sockets, its memory and open files as the system reports them.
- * SLUICE_LONG=1 runs the numbers of the design.
+ * A day has half of the kinds of clients; SLUICE_LONG=1 runs
+ * all with the numbers of the design.
  */
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
@@ -10,7 +11,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startServe, until, type Served } from '../../process/program.js'
-import { IS_LONG } from '../../helpers/long-suite.js'
+import { anotherDay, IS_LONG } from '../../helpers/long-suite.js'
 
 const SLOW_HEADS = IS_LONG ? 1_000 : 100
 const SILENT = IS_LONG ? 5_000 : 200
@@ -85,8 +86,10 @@ const usual = await startServe(t, { server: 'workers: 1, drain_ms: 500, client_s
 void t.test('a short time for heads', async (t) => {
   const server = 'workers: 1, drain_ms: 500, headers_timeout_ms: 2000'
   const served = await startServe(t, { server })
-  await t.test('F-93: slow heads', (t) => slowHeads(t, served))
-  await t.test('F-95: connections on which nothing is sent', (t) => silent(t, served))
+  await t.test('F-93: slow heads', { skip: anotherDay(0, 2) }, (t) => slowHeads(t, served))
+  await t.test('F-95: connections on which nothing is sent', { skip: anotherDay(1, 2) }, (t) =>
+    silent(t, served),
+  )
 })
 
 async function slowHeads(t: Test, served: Served): Promise<void> {
@@ -122,7 +125,7 @@ async function silent(t: Test, served: Served): Promise<void> {
   await until(() => openSockets(served) <= before + 2, 20_000)
 }
 
-void t.test('F-96: many clients that never read', async (t) => {
+void t.test('F-96: many clients that never read', { skip: anotherDay(1, 2) }, async (t) => {
   const served = await startServe(t, {
     // Longer than the requests need to be in flight together on a busy machine.
     server: 'workers: 1, drain_ms: 500, client_stall_ms: 20000, headers_timeout_ms: 60000',
@@ -157,7 +160,7 @@ void t.test('F-97: a client that stops reading and resets', async (t) => {
   await until(async () => (await gaugeOf(served, 'sluice_inflight{')) === 0)
 })
 
-void t.test('F-98: a client that reads slowly', async (t) => {
+void t.test('F-98: a client that reads slowly', { skip: anotherDay(0, 2) }, async (t) => {
   const served = usual
   const socket = await open(t, served.port)
   const seconds = IS_LONG ? 600 : 5
