@@ -1,13 +1,15 @@
 /**
  * Goal: faults around the configuration (missing, rotated or guessable secrets, thousands of signals) are
  * reported and leave the gateway running.
- * Method: the real program; files and variables that appear, change and disappear while requests run.
+ * Method: the real program; files and variables that appear, change and disappear while requests run. A day
+ * has a third of the refused settings.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ALONE, CANARY, fileText, prepare, run, startServe, until, type Served } from './program.js'
+import { ofToday } from '../helpers/long-suite.js'
 import { tally, Traffic } from './traffic.js'
 
 async function statusOf(served: Served): Promise<number> {
@@ -34,7 +36,7 @@ void t.test('I-137: a start without a variable or a secret file is refused', asy
     'server: { port: "${SLUICE_TEST_UNSET}" }': /variable SLUICE_TEST_UNSET is not set/,
     'escrow: { key: "${file:/nowhere/secret}" }': /the file "\/nowhere\/secret" does not exist/,
   }
-  for (const [setting, expected] of Object.entries(cases)) {
+  for (const [setting, expected] of ofToday(Object.entries(cases), 3)) {
     const program = await startWith(t, setting)
     t.match(program.err(), expected)
     t.notMatch(program.out(), 'sluice serves')
@@ -42,7 +44,7 @@ void t.test('I-137: a start without a variable or a secret file is refused', asy
 })
 
 void t.test('a store whose folder cannot be created ends the start with an error', async (t) => {
-  for (const workers of [1, 2]) {
+  for (const workers of ofToday([1, 2], 2)) {
     // /proc answers ENOENT for a new folder, after which Node's recursive mkdir does not return.
     const settings = { store: 'sqlite:/proc/nope/deep/s.db', server: `workers: ${workers}` }
     const { file } = await prepare(t, settings)
@@ -81,7 +83,7 @@ void t.test('I-139: secrets of examples and short ones are refused', async (t) =
     [`escrow: { key: ${long('a')} }`]: /escrow\.key: is easy to guess/,
     [`escrow: { key: ${long('change-me-')} }`]: /escrow\.key: is easy to guess/,
   }
-  for (const [setting, expected] of Object.entries(cases)) {
+  for (const [setting, expected] of ofToday(Object.entries(cases), 3)) {
     const program = await startWith(t, setting)
     t.match(program.err(), expected)
   }
