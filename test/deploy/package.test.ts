@@ -1,8 +1,9 @@
 /**
- * Goal: the package installs without a warning on every supported Node release, is complete, and runs without
- * the repository.
- * Method: the lock file's engines; then the packed tarball, every tenth day (the journey of the package does it always) installed with blocked install
- * scripts into an empty project, whose `npx sluice demo` answers a request.
+ * Goal: the package installs without a warning on every supported Node release, is complete, and runs
+ * without the repository.
+ * Method: the lock file's engines; then the packed tarball, every tenth day (the journey of the package
+ * does it always) installed with blocked install scripts into an empty project, whose `npx sluice demo`
+ * answers a request.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -3,8 +3,9 @@
  * store, or refuses the user, requests are served as before and `/readyz` stays 200 with the reason; then
  * every entry is in the archive once. A gateway that has used its archive starts while it is away.
  * Method: the whole program with an emulator under a steady load, a real PostgreSQL, and each store; a
- * ClickHouse over TLS whose password is in a file that changes. A day has a third of the failures. The long suite stops the archive for a minute
- * at 200 requests a second: none is refused, and the slowest hundredth takes at most half as long again.
+ * ClickHouse over TLS whose password is in a file that changes. A day has a third of the failures. The long
+ * suite stops the archive for a minute at 200 requests a second: none is refused, and the slowest hundredth
+ * takes at most half as long again.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

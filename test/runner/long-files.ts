@@ -99,6 +99,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/policy/': ['src/policy/'],
   'test/process/broken-file.test': ['src/config/', 'src/cli/', 'src/process/'],
   'test/process/demo.test': ['src/cli/demo.ts'],
+  'test/process/faulty-settings.test': ['src/config/', 'src/process/'],
   'test/process/generations.test': ['src/config/generations/', 'src/process/'],
   'test/process/life-cycle/': ['src/process/'],
   'test/process/gateway/fleet.test': ['src/process/', 'src/config/generations/'],

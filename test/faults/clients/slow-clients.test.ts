@@ -2,8 +2,7 @@
  * Goal (F-93, F-95 to F-99, F-103): clients that are slow or silent, or that reconnect often, use limited
  * time and memory and do not disturb other clients, also in large numbers.
  * Method: the real program, hundreds of raw sockets, its memory and open files as the system reports them.
- * A day has half of the kinds of clients; SLUICE_LONG=1 runs
- * all with the numbers of the design.
+ * A day has half of the kinds of clients; SLUICE_LONG=1 runs all with the numbers of the design.
  */
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'

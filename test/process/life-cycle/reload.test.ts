@@ -1,8 +1,8 @@
 /**
  * Goal: an edit of the file is in force on every worker within a second, and interrupts no request.
  * Method: the real program with two workers, or one process where no worker matters; the file is replaced
- * while streams run; each chat uses a new connection and its reply names the generation in a header. Each edit
- * is the next generation of one gateway.
+ * while streams run; each chat uses a new connection and its reply names the generation in a header. Each
+ * edit is the next generation of one gateway.
  */
 import t from 'tap'
 import { ALONE, CANARY, fileText, startServe, until, type Served } from '../program.js'

@@ -1,9 +1,9 @@
 /**
- * Goal: `sluice restart` replaces the workers of a running gateway and applies settings that need a restart;
- * a restart that fails keeps the previous workers, and a gateway of one process refuses it.
+ * Goal: `sluice restart` replaces the workers of a running gateway and applies settings that need a
+ * restart; a restart that fails keeps the previous workers, and a gateway of one process refuses it.
  * Method: the real program and the command beside it, or in this process; files that change the port, the
- * workers and the store. Restarts that apply settings are in the long suite and in each tenth day's run; of the
- * other ways of one gateway a day has half.
+ * workers and the store. Restarts that apply settings are in the long suite and in each tenth day's run; of
+ * the other ways of one gateway a day has half.
  */
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
