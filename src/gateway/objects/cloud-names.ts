@@ -20,8 +20,17 @@ const HOSTS: readonly (readonly [RegExp, Cloud])[] = [
   [/^bedrock-[\w.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/i, 'bedrock'],
 ]
 
+/** By the configuration of an upstream, which never changes: a request needs it, and a URL takes 1 µs. */
+const found = new WeakMap<Located, Cloud | null>()
+
 /** The cloud of an upstream, also if it is configured without `platform`; null for a vendor's own API. */
-export function cloudOf({ platform, preset, baseUrl }: Located): Cloud | null {
+export function cloudOf(upstream: Located): Cloud | null {
+  let cloud = found.get(upstream)
+  if (cloud === undefined) found.set(upstream, (cloud = findCloud(upstream)))
+  return cloud
+}
+
+function findCloud({ platform, preset, baseUrl }: Located): Cloud | null {
   if (platform !== null) return platform.name
   if (preset === 'azure') return 'azure'
   const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ''

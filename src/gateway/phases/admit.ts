@@ -101,14 +101,14 @@ async function checkLimits(check: LimitCheck, limits: LimitServices): Promise<Ad
     const tookMs = performance.now() - beganMs
     return { kind: 'refused', error, ...NO_LIMIT, rateHeaders: NO_HEADERS, tookMs }
   }
-  const { decision, limitDemands } = checked
+  const { decision, limitDemands, amounts } = checked
   const { limitReservation, limitStates } = decision
   const tookMs = performance.now() - beganMs
   const headers = rateLimitHeaders(limitDemands, limitStates)
   const isProgram = isGatewayProtocol(x)
   if (isProgram) headers.push(...unifiedHeaders(limitDemands, limitStates, limitReservation !== null))
   if (limitReservation !== null) {
-    const reservation = reservationOf(decided, limitReservation, limits.limiter)
+    const reservation = reservationOf(decided, amounts, limitReservation, limits.limiter)
     return {
       kind: 'admitted',
       call: admitted,
@@ -144,7 +144,8 @@ async function decide(
   check: LimitCheck,
   { limiter, metrics, budgets }: LimitServices,
 ): Promise<CheckedLimits> {
-  const limitDemands = limitDemandsFor(check)
+  const amounts = amountsOf(check)
+  const limitDemands = limitDemandsFor(check, amounts)
   const { x, modelName, estimates } = check
   const { accountId } = x.identity
   const decision = await limiter.admit({
@@ -162,7 +163,7 @@ async function decide(
     : budgetsUsed(limitDemands, limitStates, limitReservation !== null)) {
     metrics.gauges.budgetUsed(scope, kind, ratio)
   }
-  return { limitDemands, decision }
+  return { amounts, limitDemands, decision }
 }
 
 /** What decides on exact demands, and the status of a budget's refusal. */
@@ -231,6 +232,8 @@ interface LimitCheck {
 
 /** The demands of a request, and the decision on them. */
 interface CheckedLimits {
+  /** In the order of `candidates`. */
+  readonly amounts: readonly Amount[]
   readonly limitDemands: readonly LimitDemand[]
   readonly decision: Decision
 }
@@ -278,11 +281,11 @@ function mostExpensiveOf(estimates: readonly CostEstimate[]): CostEstimate {
   )
 }
 
-/** The demands on all limits, for the most expensive candidate. Throws as `amountOf`. */
-function limitDemandsFor(check: LimitCheck): LimitDemand[] {
+/** The demands on all limits, for the most expensive candidate. */
+function limitDemandsFor(check: LimitCheck, amounts: readonly Amount[]): LimitDemand[] {
   let highest = NOTHING
   let [dearest] = check.estimates
-  for (const [index, amount] of amountsOf(check).entries()) {
+  for (const [index, amount] of amounts.entries()) {
     if (amount.nanoUsd > highest.nanoUsd) dearest = check.estimates[index]
     highest = larger(highest, amount)
   }
@@ -309,7 +312,9 @@ function outputFieldOf({ dialect, body, endpoint, request }: Call): string | nul
   return dialect === 'openai-chat' && isOlder ? 'max_tokens' : OUTPUT_FIELDS[dialect]
 }
 
-/** The maximum that one attempt on each candidate may use of the limited resources. */
+/**
+ * The maximum that one attempt on each candidate may use of the limited resources. Throws as `amountOf`.
+ */
 function amountsOf({ x, limits, estimates }: LimitCheck): Amount[] {
   const { limiting } = x.generation.snapshot.config
   const { candidates } = x.route
@@ -319,16 +324,15 @@ function amountsOf({ x, limits, estimates }: LimitCheck): Amount[] {
 
 /** The reservation of an admitted request; null if neither tokens nor units nor money are limited. */
 function reservationOf(
-  check: LimitCheck,
+  { x, limits }: LimitCheck,
+  amounts: readonly Amount[],
   limitReservation: LimitReservation,
   limiter: Limiter,
 ): Reservation | null {
-  const { x, limits } = check
   const { call } = x
   const { candidates } = x.route
   const { tokens, mostTokens, money, units } = needsOf(limits)
   if (!tokens && !mostTokens && !money && !units) return null
-  const amounts = amountsOf(check)
   const maxAmounts = new Map(candidates.map((candidate, index) => [candidate, amounts[index] ?? NOTHING]))
   return new Reservation({ x, call, limitReservation, limits, maxAmounts }, limiter)
 }
