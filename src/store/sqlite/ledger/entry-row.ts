@@ -86,13 +86,7 @@ export class EntryWriter {
     this.texts = new Common(db, 'entry_texts', ['text'], String)
   }
 
-  /** False if the request has an entry already. */
-  add(entry: LedgerEntry): boolean {
-    if (this.has(entry.requestId)) return false
-    this.insert(entry, null)
-    return true
-  }
-
+  /** Whether the request has an entry. */
   has(requestId: string): boolean {
     return this.isKnown.get(...idValues(requestId)) !== undefined
   }

@@ -358,11 +358,10 @@ export class SqliteLedger implements Ledger {
       this.archive.addLate(entry, reservation)
       return 'late'
     }
-    if (!this.writer.add(entry)) {
-      this.reservations.forget(requestId)
-      return 'already'
-    }
     const holds = this.reservations.remove(requestId)
+    // A request with a reservation has no entry.
+    if (holds === null && this.writer.has(requestId)) return 'already'
+    this.writer.insert(entry, null)
     if (holds !== null) {
       const nowMs = this.nowMs()
       this.limits.release(holds, {

@@ -47,7 +47,7 @@ export class Reservations {
       `SELECT 1 FROM reservations WHERE request_id = ?3 UNION ALL ${SELECT_REQUEST} LIMIT 1`,
     )
     this.select = engine.prepare('SELECT holds FROM reservations WHERE request_id = ?')
-    this.delete = engine.prepare('DELETE FROM reservations WHERE request_id = ?')
+    this.delete = engine.prepare('DELETE FROM reservations WHERE request_id = ? RETURNING 1')
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
     )
@@ -83,15 +83,14 @@ export class Reservations {
   }
 
   /**
-   * Removes a reservation; its holds, or null if there is none. Only in the transaction that adds the
-   * request's ledger entry: a reservation in memory is then still in the file.
+   * Removes a reservation; its holds, or null if there is none in the file. Only in the transaction that adds
+   * the request's ledger entry: a request with a reservation then has no entry, and one with an entry has no
+   * reservation.
    */
   remove(requestId: string): readonly Hold[] | null {
     const holds = this.held.get(requestId) ?? this.read(requestId)
-    if (holds === null) return null
     this.held.delete(requestId)
-    this.delete.get(requestId)
-    return holds
+    return holds === null || this.delete.get(requestId) === undefined ? null : holds
   }
 
   /** Prolongs a reservation that has not expired: one that has may have lost its slot to another request. */
