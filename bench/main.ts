@@ -36,7 +36,8 @@ Suites:
   hedge    time to first content of a bimodal provider, without and with hedges, and what the hedges cost
   hostile  ordinary requests beside hostile ones: failures, latency, event loop, memory; exits 1 on a breach
   ledger   admissions and settlements at the embedded store, in one to four processes
-  load     whole replies and burst streams at saturation, against nginx in the same run
+  load     whole replies and burst streams at saturation, whole replies at 1,000 a second, against nginx and
+           the plainest proxy in the same run
   peers    whole replies, paced streams and 1 MB prompts: other gateways by turns with this one
   relay    paced streams: cpu per fragment, against nginx in the same run
   route    whole replies through a plain route, and with targets, fallback, retries and breakers, with AWS
@@ -152,10 +153,11 @@ function print(record: SuiteRecord): void {
   console.log('')
 }
 
-function line({ name, unit, median, low, high, goal }: Figure): string {
+function line({ name, unit, median, low, high, helpers, goal }: Figure): string {
   const spread = `(${shown(low)} to ${shown(high)})`
+  const ofHelpers = helpers === undefined ? '' : `, helper threads ${shown(helpers)}`
   const wanted = goal === undefined ? '' : `  goal ${goal}`
-  return `  ${name.padEnd(40)} ${shown(median).padStart(9)} ${unit.padEnd(10)} ${spread}${wanted}`
+  return `  ${name.padEnd(40)} ${shown(median).padStart(9)} ${unit.padEnd(10)} ${spread}${ofHelpers}${wanted}`
 }
 
 function report(found: readonly string[]): number {

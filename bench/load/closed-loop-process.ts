@@ -1,6 +1,6 @@
 /**
- * The built-in load generator for machines without wrk, a separate process: a closed loop on plain sockets.
- * Prints the same line of JSON as the wrk script.
+ * The built-in load generator for machines without wrk, and for fixed rates, a separate process: a closed
+ * loop on plain sockets. Prints the same line of JSON as the wrk script.
  */
 import { createConnection } from 'node:net'
 import { isObject, objectOf } from '../../src/base/json.js'
@@ -18,23 +18,46 @@ function run(given: string): void {
   const bytes = postBytes(textField(given, 'path'), headers, textField(given, 'body'))
   const latencies: number[] = []
   let failures = 0
+  const perSecond = numberField(given, 'perSecond')
+  /** Connections that wait for their time. */
+  const idle: (() => void)[] = []
+  let sent = 0
   const from = performance.now()
   const until = from + seconds * 1000
+
+  const sendDue = (): void => {
+    if (performance.now() >= until) {
+      clearInterval(timer)
+      for (const next of idle.splice(0)) next()
+      return
+    }
+    const due = ((performance.now() - from) / 1000) * perSecond
+    while (sent < due && idle.length > 0) {
+      sent += 1
+      idle.shift()?.()
+    }
+  }
+  const timer = setInterval(sendDue, 1)
+  if (perSecond === 0) clearInterval(timer)
 
   for (let index = 0; index < connections; index++) {
     const socket = createConnection({ port, host: '127.0.0.1', noDelay: true })
     let sentAt = 0
     const send = (): void => {
       sentAt = performance.now()
-      socket.write(bytes)
+      if (sentAt < until) socket.write(bytes)
+      else socket.destroy()
+    }
+    const next = (): void => {
+      if (perSecond > 0 && performance.now() < until) idle.push(send)
+      else send()
     }
     const reader = new ReplyReader((status) => {
       if (status === 200) latencies.push(performance.now() - sentAt)
       else failures += 1
-      if (performance.now() < until) send()
-      else socket.destroy()
+      next()
     })
-    socket.once('connect', send)
+    socket.once('connect', next)
     socket.on('data', (chunk) => reader.write(chunk))
     socket.once('error', () => (failures += 1))
   }

@@ -1,6 +1,6 @@
 /**
- * A closed loop of 32 keep-alive connections on one core, with wrk or the built-in generator. A run in which
- * a reply is not a 200 fails.
+ * A closed loop of 32 keep-alive connections on one core, with wrk or the built-in generator, or requests at
+ * a fixed rate on them. A run in which a reply is not a 200 fails.
  */
 import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { objectOf } from '../../src/base/json.js'
 import type { Children } from '../processes/children.js'
-import { CORES, cpuMicroseconds, findProgram } from '../processes/machine.js'
+import { CORES, cpuBetween, cpuTime, findProgram } from '../processes/machine.js'
 import { postBytes, ReplyReader } from './raw-http.js'
 
 /** The request that is repeated. */
@@ -26,6 +26,8 @@ export interface Load {
   readonly seconds: number
   /** Keep-alive connections (default 32). */
   readonly connections?: number
+  /** Requests a second, sent at fixed times; absent: as many as the process replies to. */
+  readonly perSecond?: number
 }
 
 /** One run against one process. */
@@ -34,8 +36,9 @@ export interface Run {
   readonly repliesPerSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** User and system time of the process under test. */
+  /** User and system time of the process under test, and the part of it in helper threads. */
   readonly cpuMicrosecondsEach: number
+  readonly helperMicrosecondsEach: number
   /** The share of its core that the process used; below 0.9 it was not the bottleneck. */
   readonly busy: number
 }
@@ -45,9 +48,9 @@ const CONNECTIONS = 32
 /** Runs the load. Rejects if a reply was not a 200 or a socket failed. */
 export async function closedLoop(children: Children, request: LoadRequest, load: Load): Promise<Run> {
   const command = commandFor(children, request, load)
-  const cpuBefore = cpuMicroseconds(load.pids)
+  const before = cpuTime(load.pids)
   const text = await outputOf(children, command)
-  const cpu = cpuMicroseconds(load.pids) - cpuBefore
+  const cpu = cpuBetween(before, cpuTime(load.pids))
   const last = text.trim().split('\n').at(-1) ?? ''
   if (!last.startsWith('{')) throw new Error(`the load generator printed: ${text.trim()}`)
   const found = objectOf(JSON.parse(last) as unknown)
@@ -62,8 +65,9 @@ export async function closedLoop(children: Children, request: LoadRequest, load:
     repliesPerSecond: replies / elapsed,
     p50Ms: Number(found.p50Ms),
     p99Ms: Number(found.p99Ms),
-    cpuMicrosecondsEach: cpu / replies,
-    busy: cpu / 1e6 / elapsed,
+    cpuMicrosecondsEach: cpu.all / replies,
+    helperMicrosecondsEach: cpu.helpers / replies,
+    busy: cpu.all / 1e6 / elapsed,
   }
 }
 
@@ -84,11 +88,12 @@ export function sendOnce(request: LoadRequest): Promise<{ status: number; text: 
 }
 
 function commandFor(children: Children, request: LoadRequest, load: Load): string[] {
-  const { seconds, connections = CONNECTIONS } = load
+  const { seconds, connections = CONNECTIONS, perSecond = 0 } = load
   const wrk = findProgram('wrk')
-  if (wrk === null) {
+  // wrk has no fixed rate.
+  if (wrk === null || perSecond > 0) {
     const own = fileURLToPath(new URL('closed-loop-process.js', import.meta.url))
-    return [process.execPath, own, JSON.stringify({ ...request, connections, seconds })]
+    return [process.execPath, own, JSON.stringify({ ...request, connections, seconds, perSecond })]
   }
   const script = join(children.folder, 'wrk.lua')
   writeFileSync(script, luaOf(request), { mode: 0o600 })

@@ -79,17 +79,36 @@ export function bound(command: readonly string[]): string[] {
   return setpriv === null ? [...command] : [setpriv, '--pdeathsig', 'TERM', ...command]
 }
 
-/**
- * User and system time of one process or of several, all threads included, in microseconds. Throws if one of
- * them has ended.
- */
-export function cpuMicroseconds(pids: number | readonly number[]): number {
-  let ticks = 0
+/** User and system time in microseconds. */
+export interface CpuTime {
+  /** Of all threads, also of those that have ended. */
+  readonly all: number
+  /**
+   * The part outside the first thread of each process, which runs the event loop of a Node process: its
+   * compiler and collector, libuv and workers.
+   */
+  readonly helpers: number
+}
+
+/** The CPU time of one process or of several. Throws if one of them has ended. */
+export function cpuTime(pids: number | readonly number[]): CpuTime {
+  let all = 0
+  let first = 0
   for (const pid of typeof pids === 'number' ? [pids] : pids) {
-    const [user, system] = statFields(pid).slice(11, 13).map(Number)
-    ticks += (user ?? Number.NaN) + (system ?? Number.NaN)
+    all += ticksIn(statFields(`/proc/${pid}/stat`))
+    first += ticksIn(statFields(`/proc/${pid}/task/${pid}/stat`))
   }
-  return ticks * TICK_MICROSECONDS
+  return { all: all * TICK_MICROSECONDS, helpers: (all - first) * TICK_MICROSECONDS }
+}
+
+/** The CPU time between two readings. */
+export function cpuBetween(before: CpuTime, after: CpuTime): CpuTime {
+  return { all: after.all - before.all, helpers: after.helpers - before.helpers }
+}
+
+function ticksIn(fields: readonly string[]): number {
+  const [user, system] = fields.slice(11, 13).map(Number)
+  return (user ?? Number.NaN) + (system ?? Number.NaN)
 }
 
 /** Resident memory of these processes, in bytes. Throws if one of them has ended. */
@@ -109,7 +128,7 @@ export function processTree(root: number): number[] {
     if (!/^\d+$/.test(entry)) continue
     try {
       const pid = Number(entry)
-      const parent = Number(statFields(pid)[1])
+      const parent = Number(statFields(`/proc/${pid}/stat`)[1])
       children.set(parent, [...(children.get(parent) ?? []), pid])
     } catch {
       continue
@@ -125,7 +144,7 @@ export function childOf(parent: number): number | null {
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue
     try {
-      if (Number(statFields(Number(entry))[1]) === parent) return Number(entry)
+      if (Number(statFields(`/proc/${entry}/stat`)[1]) === parent) return Number(entry)
     } catch {
       continue
     }
@@ -133,9 +152,9 @@ export function childOf(parent: number): number | null {
   return null
 }
 
-/** The fields of /proc/PID/stat after the name, which may itself hold spaces: state, ppid, … */
-function statFields(pid: number): string[] {
-  const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+/** The fields of the `stat` of a process or thread after the name, which may hold spaces: state, ppid, … */
+function statFields(path: string): string[] {
+  const text = readFileSync(path, 'utf8')
   return text.slice(text.lastIndexOf(')') + 2).split(' ')
 }
 

@@ -93,6 +93,7 @@ function rounded(record: SuiteRecord): object {
     median: cut(each.median),
     low: cut(each.low),
     high: cut(each.high),
+    ...(each.helpers !== undefined && { helpers: cut(each.helpers) }),
   }))
   return { ...record, figures, remarks: record.remarks.join('\n'), chart: record.chart?.file }
 }
@@ -108,7 +109,7 @@ function sectionOf(record: JsonObject): string {
     `### ${textIn(record, 'suite')}\n`,
     `${textIn(record, 'date')} UTC, commit ${textIn(record, 'commit')}, Node ${textIn(record, 'node')}, ${textIn(record, 'machine')}, ` +
       `load average at the start ${numberOf(record.loadAverage) ?? '?'}.\n`,
-    tableOf(['figure', 'median', 'lowest', 'highest', 'unit', 'goal'], rows),
+    tableOf(['figure', 'median', 'lowest', 'highest', 'helpers', 'unit', 'goal'], rows),
     ...(chart === undefined ? [] : [`![${textIn(record, 'suite')}](${chart})\n`]),
     ...(remarks.length > 0 ? [remarks.join('')] : []),
   ].join('\n')
@@ -122,12 +123,13 @@ function textIn(record: JsonObject, name: keyof SuiteRecord): string {
 function cellsOf(each: JsonObject): string[] {
   const number = (name: keyof Figure): string => shown(numberOf(each[name]) ?? Number.NaN)
   const text = (name: keyof Figure): string => stringOf(each[name]) ?? ''
-  return [text('name'), number('median'), number('low'), number('high'), text('unit'), text('goal')]
+  const helpers = numberOf(each['helpers']) === undefined ? '' : number('helpers')
+  return [text('name'), number('median'), number('low'), number('high'), helpers, text('unit'), text('goal')]
 }
 
 /** A Markdown table as Prettier formats it: padded, numbers to the right. */
 function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const isNumber = (column: number): boolean => column >= 1 && column <= 3
+  const isNumber = (column: number): boolean => column >= 1 && column <= 4
   const widths = head.map((title, column) =>
     Math.max(title.length, 4, ...rows.map((row) => row[column]?.length ?? 0)),
   )

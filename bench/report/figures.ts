@@ -12,6 +12,8 @@ export interface Figure {
   readonly low: number
   readonly high: number
   readonly rounds: number
+  /** The median of the part that helper threads took, of a figure of CPU time. */
+  readonly helpers?: number
   /** Set for a ratio that `--check` compares with the baseline: the better direction. */
   readonly better?: 'higher' | 'lower'
   /** The goal of the design, as text. */
@@ -64,7 +66,7 @@ export function medianOf(samples: readonly number[]): number {
 export function figure(
   name: string,
   samples: readonly number[],
-  { unit, ...more }: Pick<Figure, 'unit' | 'better' | 'goal'>,
+  { unit, ...more }: Pick<Figure, 'unit' | 'better' | 'goal' | 'helpers'>,
 ): Figure {
   return {
     name,
@@ -75,6 +77,17 @@ export function figure(
     rounds: samples.length,
     ...more,
   }
+}
+
+/** A figure of the CPU time of all threads, with the part of the helper threads. */
+export function cpuFigure(
+  name: string,
+  samples: readonly { readonly cpuMicrosecondsEach: number; readonly helperMicrosecondsEach: number }[],
+  { unit, perUnit = 1 }: Pick<Figure, 'unit'> & { readonly perUnit?: number },
+): Figure {
+  const all = samples.map((sample) => sample.cpuMicrosecondsEach / perUnit)
+  const helpers = medianOf(samples.map((sample) => sample.helperMicrosecondsEach / perUnit))
+  return figure(name, all, { unit, helpers })
 }
 
 /** Ratios sample by sample, because programs of the same round share its noise. */

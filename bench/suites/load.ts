@@ -1,12 +1,13 @@
 /**
- * Closed-loop load: whole replies and streams sent at once, the gateway against nginx in the same run.
+ * Closed-loop load: whole replies, also 1,000 a second, and streams sent at once; the gateway against nginx
+ * and the minimal proxy in the same run.
  * The process under test has a core for itself; wrk and the provider share the other one.
  */
 import { fileURLToPath } from 'node:url'
 import { ANSWER, MARKER, PATHS, question, type Shape } from '../load/sample-traffic.js'
 import { Children, freePorts, listening } from '../processes/children.js'
 import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
-import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
+import { cpuFigure, figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway, type RunningGateway } from '../processes/gateway.js'
 import { CORES, findProgram, missingPrograms } from '../processes/machine.js'
 import { startAnswers, startProxy } from '../processes/nginx.js'
@@ -18,8 +19,11 @@ interface Peer {
   readonly request: LoadRequest
 }
 
-/** The load: whole replies, or streams whose fragments arrive at once. */
-type Kind = 'whole' | 'burst'
+/** The load: whole replies, the same at a fixed rate, or streams whose fragments arrive at once. */
+type Kind = 'whole' | 'steady' | 'burst'
+
+/** Whole replies a second of `steady`: a tenth of what a process reaches. */
+const STEADY_PER_SECOND = 1000
 
 const FRAGMENTS = 50
 /**
@@ -32,20 +36,22 @@ const GOALS: Readonly<Record<string, string>> = {
   'burst.replies': '≥ 0.20',
   'burst.cpu': '≤ 5.0',
 }
+/** The CPU time of a translated reply, as a multiple of the minimal proxy's. */
+const OVER_BARE: Readonly<Record<Kind, string>> = { whole: '≤ 1.9', steady: '≤ 1.6', burst: '≤ 1.7' }
 
-/** Runs both kinds. Rejects if a request fails or a reply is not the provider's. */
+/** Runs all kinds. Rejects if a request fails or a reply is not the provider's. */
 export async function runLoad(pace: Pace): Promise<SuiteResult> {
   const seconds = pace.seconds ?? 4
   const rounds = pace.rounds ?? 5
   const figures: Figure[] = []
   const remarks = missingPrograms()
-  for (const kind of ['whole', 'burst'] as const) {
+  for (const kind of ['whole', 'steady', 'burst'] as const) {
     const children = new Children()
     try {
       const { peers, gateway } = await startPeers(children, kind)
       for (const peer of peers) await checkAnswer(peer, kind)
       figures.push(...(await warmUp(children, peers, { kind, seconds })))
-      const runs = await runRounds(children, peers, { gateway, rounds, seconds })
+      const runs = await runRounds(children, peers, { kind, gateway, rounds, seconds })
       figures.push(...figuresOf(kind, runs))
       remarks.push(...doubts(kind, runs))
     } finally {
@@ -61,7 +67,7 @@ async function startPeers(
 ): Promise<{ peers: Peer[]; gateway: RunningGateway }> {
   const [upstreamPort = 0, proxyPort = 0, barePort = 0] = await freePorts(3)
   const nginx = findProgram('nginx')
-  if (nginx !== null && kind === 'whole') {
+  if (nginx !== null && kind !== 'burst') {
     await startAnswers(children, { nginx, core: CORES.rest, port: upstreamPort })
   } else {
     await startNode(children, '../load/upstream-process.js', {
@@ -141,7 +147,7 @@ export function gatewayRequest(gateway: RunningGateway, shape: Shape, stream: bo
 /** Each program must return the provider's text before it is measured. */
 async function checkAnswer(peer: Peer, kind: Kind): Promise<void> {
   const { status, text } = await sendOnce(peer.request)
-  const found = kind === 'whole' ? text.includes(ANSWER) : text.split(MARKER).length - 1 === FRAGMENTS
+  const found = kind !== 'burst' ? text.includes(ANSWER) : text.split(MARKER).length - 1 === FRAGMENTS
   if (status === 200 && found) return
   throw new Error(`${peer.name} answered ${status} without the whole text: ${text.slice(0, 400)}`)
 }
@@ -154,28 +160,39 @@ async function warmUp(
 ): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const { name, request, pid } of peers) {
-    const cold = await closedLoop(children, request, { pids: pid, seconds })
+    const rate = rateOf(kind)
+    const cold = await closedLoop(children, request, { pids: pid, seconds, ...rate })
     if (name === 'nginx') continue
     // `same` uses the process that `translated` has warmed up.
     if (name !== 'same') {
       figures.push(figure(`load.${kind}.${name}.cold_cpu`, [cold.cpuMicrosecondsEach], { unit: 'µs/reply' }))
     }
     const warmUp = Math.max(1, WARM_UP_SECONDS - seconds)
-    await closedLoop(children, request, { pids: pid, seconds: warmUp })
+    await closedLoop(children, request, { pids: pid, seconds: warmUp, ...rate })
   }
   return figures
+}
+
+/** The rate of a kind, if it is fixed. */
+function rateOf(kind: Kind): { readonly perSecond?: number } {
+  return kind === 'steady' ? { perSecond: STEADY_PER_SECOND } : {}
 }
 
 async function runRounds(
   children: Children,
   peers: readonly Peer[],
-  { gateway, rounds, seconds }: { gateway: RunningGateway; rounds: number; seconds: number },
+  {
+    kind,
+    gateway,
+    rounds,
+    seconds,
+  }: { kind: Kind; gateway: RunningGateway; rounds: number; seconds: number },
 ): Promise<Map<Peer['name'], Run[]>> {
   const runs = new Map<Peer['name'], Run[]>(peers.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round++) {
     for (const { name, request, pid } of peers) {
       gateway.takeLogLines()
-      const run = await closedLoop(children, request, { pids: pid, seconds })
+      const run = await closedLoop(children, request, { pids: pid, seconds, ...rateOf(kind) })
       runs.get(name)?.push(run)
       const lines = gateway.takeLogLines()
       if (pid === gateway.pid && lines < run.replies * 0.95) {
@@ -193,13 +210,19 @@ function figuresOf(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>):
   for (const [name, samples] of runs) {
     const at = `load.${kind}.${name}`
     figures.push(figure(`${at}.replies`, rate(name), { unit: 'replies/s' }))
-    figures.push(figure(`${at}.cpu`, cpu(name), { unit: 'µs/reply' }))
+    figures.push(cpuFigure(`${at}.cpu`, samples, { unit: 'µs/reply' }))
     const share = samples.map((run) => run.busy)
     figures.push(figure(`${at}.busy`, share, { unit: 'of a core' }))
     const tail = samples.map((run) => run.p99Ms)
     figures.push(figure(`${at}.p99`, tail, { unit: 'ms' }))
   }
-  if (!runs.has('nginx')) return figures
+  for (const name of ['translated', 'same'] as const) {
+    const goal = name === 'translated' ? { goal: OVER_BARE[kind] } : {}
+    const costs = ratios(cpu(name), cpu('bare'))
+    figures.push(figure(`load.${kind}.${name}.cpu_over_bare`, costs, { unit: '× bare', ...goal }))
+  }
+  // At a fixed rate all programs send as much, and nothing is checked.
+  if (!runs.has('nginx') || kind === 'steady') return figures
   for (const name of ['translated', 'same', 'bare'] as const) {
     const at = `load.${kind}.${name}`
     const replies = ratios(rate(name), rate('nginx'))
@@ -233,6 +256,7 @@ function checkedRatio(
  */
 function doubts(kind: Kind, runs: ReadonlyMap<Peer['name'], readonly Run[]>): string[] {
   const remarks: string[] = []
+  if (kind === 'steady') return remarks
   for (const [name, samples] of runs) {
     const { median } = figure(
       '',

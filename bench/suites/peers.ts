@@ -5,8 +5,8 @@
  */
 import { ANSWER, longQuestion, MARKER, MODELS, PATHS, question } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
-import { sendOnce, closedLoop, type LoadRequest } from '../load/closed-loop.js'
-import { figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
+import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
+import { cpuFigure, figure, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
 import { startNode, WARM_UP_SECONDS } from './load.js'
 import { CORES, findProgram, missingPrograms, processTree } from '../processes/machine.js'
@@ -49,8 +49,11 @@ interface Peer {
   readonly pids: readonly number[]
 }
 
-/** One workload's CPU microseconds per unit, by peer. */
-type Samples = Map<string, number[]>
+/** The CPU time of one unit. */
+type Cost = Pick<Run, 'cpuMicrosecondsEach' | 'helperMicrosecondsEach'>
+
+/** One workload's costs, by peer. */
+type Samples = Map<string, Cost[]>
 
 /** Rejects if nginx is missing, or if this gateway itself fails. Failures of peers are remarks. */
 export async function runPeers(pace: Pace): Promise<SuiteResult> {
@@ -225,26 +228,27 @@ interface Load {
   readonly shape: Shape
 }
 
-/** CPU microseconds of all processes of the peer for each reply, fragment or request. */
-async function sample(load: Load, peer: Peer, seconds: number): Promise<number> {
+/** The CPU time of all processes of the peer for each reply, fragment or request. */
+async function sample(load: Load, peer: Peer, seconds: number): Promise<Cost> {
   const { children, workload, shape } = load
   const request = requestOf(peer, workload)
   const { name, pids } = peer
   if (workload === 'paced') {
-    return (await measure(children, { name, pids, request }, shape)).cpuMicrosecondsEach
+    return measure(children, { name, pids, request }, shape)
   }
   const connections = workload === 'long_prompt' ? LONG_PROMPT_CONNECTIONS : 32
-  return (await closedLoop(children, request, { pids, seconds, connections })).cpuMicrosecondsEach
+  return closedLoop(children, request, { pids, seconds, connections })
 }
 
 function figuresOf(workload: Workload, samples: Samples): Figure[] {
   const figures: Figure[] = []
-  const ours = samples.get('sluice') ?? []
+  const allOf = (costs: readonly Cost[]): number[] => costs.map((cost) => cost.cpuMicrosecondsEach)
+  const ours = allOf(samples.get('sluice') ?? [])
   for (const [name, costs] of samples) {
-    figures.push(figure(`peers.${workload}.${name}.cpu`, costs, { unit: UNITS[workload] }))
+    figures.push(cpuFigure(`peers.${workload}.${name}.cpu`, costs, { unit: UNITS[workload] }))
     if (name === 'sluice') continue
     const goal = IN_RUST.has(name) ? { goal: GOALS[workload] } : {}
-    const shares = ratios(ours, costs)
+    const shares = ratios(ours, allOf(costs))
     figures.push(figure(`peers.${workload}.cpu_over_${name}`, shares, { unit: `× ${name}`, ...goal }))
   }
   return figures

@@ -10,6 +10,7 @@ import { PATHS, question } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
 import type { LoadRequest } from '../load/closed-loop.js'
 import {
+  cpuFigure,
   figure,
   medianOf,
   ratios,
@@ -20,7 +21,7 @@ import {
 } from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
 import { gatewayRequest, startNode } from './load.js'
-import { CORES, cpuMicroseconds, findProgram, missingPrograms } from '../processes/machine.js'
+import { CORES, cpuBetween, cpuTime, findProgram, missingPrograms } from '../processes/machine.js'
 import { startProxy } from '../processes/nginx.js'
 
 /** One process under test, and its request. */
@@ -33,6 +34,8 @@ interface Peer {
 /** One round of one peer. */
 export interface Round {
   readonly cpuMicrosecondsEach: number
+  /** The part of it in helper threads. */
+  readonly helperMicrosecondsEach: number
   /** Fragments per second that reached the clients, as a share of the pace. */
   readonly kept: number
   /** Fragments in one read of a client; above 1 they waited for each other. */
@@ -143,9 +146,9 @@ export async function measure(
   // Streams that fail at once end the wait for all to open.
   await Promise.race([open, done])
   await sleep(SETTLE_MS)
-  const [cpuBefore, before, from] = [cpuMicroseconds(peer.pids), await count(clients), now()]
+  const [cpuBefore, before, from] = [cpuTime(peer.pids), await count(clients), now()]
   await sleep(seconds * 1000)
-  const [cpuAfter, after, to] = [cpuMicroseconds(peer.pids), await count(clients), now()]
+  const [cpuAfter, after, to] = [cpuTime(peer.pids), await count(clients), now()]
   const found = await done
   clients.disconnect()
   const [whole, fault] = [numberOf(found.whole), stringOf(found.firstFault)]
@@ -153,8 +156,10 @@ export async function measure(
     throw new Error(`${peer.name} kept ${whole} of ${streams} streams whole; the first: ${fault}`)
   }
   const counted = after.fragments - before.fragments
+  const cpu = cpuBetween(cpuBefore, cpuAfter)
   return {
-    cpuMicrosecondsEach: (cpuAfter - cpuBefore) / counted,
+    cpuMicrosecondsEach: cpu.all / counted,
+    helperMicrosecondsEach: cpu.helpers / counted,
     kept: counted / (((to - from) / EVERY_MS) * streams),
     together: counted / (after.reads - before.reads),
   }
@@ -203,11 +208,17 @@ function figuresOf(rounds: ReadonlyMap<Peer['name'], readonly Round[]>): Figure[
   const cpu = (name: Peer['name']): number[] =>
     (rounds.get(name) ?? []).map((round) => round.cpuMicrosecondsEach)
   for (const [name, samples] of rounds) {
-    figures.push(figure(`relay.${name}.cpu`, cpu(name), { unit: 'µs/fragment' }))
+    figures.push(cpuFigure(`relay.${name}.cpu`, samples, { unit: 'µs/fragment' }))
     const kept = samples.map((round) => round.kept)
     figures.push(figure(`relay.${name}.kept`, kept, { unit: 'of the pace' }))
     const together = samples.map((round) => round.together)
     figures.push(figure(`relay.${name}.together`, together, { unit: 'a read' }))
+  }
+  for (const name of ['translated', 'same'] as const) {
+    const goal = name === 'translated' ? { goal: '≤ 1.2' } : {}
+    figures.push(
+      figure(`relay.${name}.cpu_over_bare`, ratios(cpu(name), cpu('bare')), { unit: '× bare', ...goal }),
+    )
   }
   if (!rounds.has('nginx')) return figures
   for (const name of ['translated', 'same', 'bare'] as const) {

@@ -6,7 +6,15 @@
 import { ANSWER, longQuestion, MODELS, PATHS, type Script } from '../load/sample-traffic.js'
 import { Children, freePorts } from '../processes/children.js'
 import { sendOnce, closedLoop, type LoadRequest, type Run } from '../load/closed-loop.js'
-import { figure, medianOf, ratios, type Figure, type Pace, type SuiteResult } from '../report/figures.js'
+import {
+  cpuFigure,
+  figure,
+  medianOf,
+  ratios,
+  type Figure,
+  type Pace,
+  type SuiteResult,
+} from '../report/figures.js'
 import { startGateway } from '../processes/gateway.js'
 import { startNode } from './load.js'
 import { CORES, findProgram, missingPrograms } from '../processes/machine.js'
@@ -110,7 +118,7 @@ function figuresOf(script: Script, runs: ReadonlyMap<string, readonly Run[]>): F
   const rate = (name: string): number[] => (runs.get(name) ?? []).map((run) => run.repliesPerSecond)
   for (const name of runs.keys()) {
     const at = `splice.${script}.${name}`
-    figures.push(figure(`${at}.cpu`, cpu(name), { unit: 'ms/request' }))
+    figures.push(cpuFigure(`${at}.cpu`, runs.get(name) ?? [], { unit: 'ms/request', perUnit: 1000 }))
     figures.push(figure(`${at}.replies`, rate(name), { unit: 'replies/s' }))
     if (name === 'nginx') {
       const replies = ratios(rate('sluice'), rate(name))
