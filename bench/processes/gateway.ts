@@ -1,6 +1,7 @@
 /**
  * Starts the gateway for a benchmark: `sluice serve` from a build with every feature on: key authentication
- * against SQLite, routing, translation, metrics, and one log line per request to a file.
+ * against SQLite, five limits of the key, two of them budgets, routing, translation, a ledger entry, metrics,
+ * and one log line per request to a file.
  */
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, openSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
@@ -127,6 +128,12 @@ routes:
 `
 }
 
+/** Five limits that no benchmark reaches. */
+const LIMITS = [
+  ...['--rpm', '100000000', '--tpm', '100000000000', '--concurrent', '10000'],
+  ...['--usd-per-day', '1000000', '--usd-per-month', '1000000'],
+]
+
 /** Through the tree's own command line, so that an older commit writes its own store. */
 function makeKey({ main }: Tree, file: string): string {
   const email = 'bench@example.com'
@@ -136,7 +143,7 @@ function makeKey({ main }: Tree, file: string): string {
       stdio: ['ignore', 'pipe', 'pipe'],
     }).trim()
   sluice('accounts', 'create', '--email', email, '--plan', 'max')
-  return sluice('keys', 'create', '--account', email, '--name', 'bench')
+  return sluice('keys', 'create', '--account', email, '--name', 'bench', ...LIMITS)
 }
 
 function countLines(bytes: Buffer): number {

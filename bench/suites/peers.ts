@@ -12,7 +12,7 @@ import { startNode, WARM_UP_SECONDS } from './load.js'
 import { CORES, findProgram, missingPrograms, processTree } from '../processes/machine.js'
 import { startAnswers, startProxy } from '../processes/nginx.js'
 import { CRABLLM } from '../peers/crabllm.js'
-import { LITELLM } from '../peers/litellm.js'
+import { LITELLM, LITELLM_RUST } from '../peers/litellm.js'
 import { NOVEUM } from '../peers/noveum.js'
 import { install, isInstalled, type PeerKind } from '../peers/peer.js'
 import { PORTKEY } from '../peers/portkey.js'
@@ -21,7 +21,7 @@ import { EVERY_MS, measure, shapeOf, type Shape } from './relay.js'
 import { LONG_PROMPT_BYTES, LONG_PROMPT_CONNECTIONS } from './splice.js'
 import { thisTree, treeOf, type Tree } from '../processes/builds.js'
 
-const KINDS: readonly PeerKind[] = [CRABLLM, NOVEUM, TENSORZERO, PORTKEY, LITELLM]
+const KINDS: readonly PeerKind[] = [CRABLLM, NOVEUM, TENSORZERO, PORTKEY, LITELLM, LITELLM_RUST]
 /** The workloads. */
 const WORKLOADS = ['whole', 'paced', 'long_prompt'] as const
 type Workload = (typeof WORKLOADS)[number]
