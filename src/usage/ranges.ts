@@ -72,10 +72,12 @@ export interface UsageRange {
 /** The range of a chart. Throws `malformed_request` if it is wrong or too long. */
 export function chartRange(asked: AskedRange, nowMs: number, kept: KeptSince): UsageRange {
   const { fromMs, toMs } = timesOf(asked, nowMs)
-  const longest = LONGEST_MS[unitOf(asked)]
+  const unit = unitOf(asked)
+  const longest = LONGEST_MS[unit]
   if (toMs - fromMs > longest) {
     const text = longest < DAY_MS ? `${longest / HOUR_MS} hours` : `${longest / DAY_MS} days`
-    throw badRange('toMs', `The range is longer than ${text}. Choose a shorter one, or usage by day.`)
+    const advice = unit === 'day' ? 'Choose a shorter one.' : 'Choose a shorter one, or usage by day.'
+    throw badRange('toMs', `The range is longer than ${text}. ${advice}`)
   }
   return rangeOf(asked, nowMs, kept)
 }

@@ -129,6 +129,11 @@ void t.test('K-176: ranges are bounded, and unknown parameters are refused', asy
       path,
     )
   }
+  const advice = async (by: string, days: number): Promise<unknown> => {
+    return (await browser.get(`/usage?by=${by}&fromMs=${now - days * day}&toMs=${now}`)).error['message']
+  }
+  t.match(await advice('hour', 32), /31 days\. Choose a shorter one, or usage by day\.$/)
+  t.match(await advice('day', 401), /400 days\. Choose a shorter one\.$/)
   for (const words of ['%%%%', '*', '(a+)+$', '[', '\\']) {
     const answer = await browser.get(`/accounts?search=${encodeURIComponent(words)}`)
     t.match([answer.status, answer.json['accounts']], [200, []], words)
