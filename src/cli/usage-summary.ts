@@ -41,7 +41,9 @@ export function groupingOf(text: string | undefined): Grouping {
   if (known !== undefined) return known
   const [, list, name] = /^(label|dimension):([^\s=]{1,100})$/.exec(text ?? '') ?? []
   if (list === 'label' || list === 'dimension') return `${list}:${name ?? ''}`
-  throw new UsageError(`--by must be ${GROUPINGS.join(', ')}, label:NAME or dimension:NAME`)
+  throw new UsageError(
+    `--by must be ${GROUPINGS.join(', ')}, parent, root, member, month, label:NAME or dimension:NAME`,
+  )
 }
 
 /** Sums of one group; the group is the text in the first column. */

@@ -145,7 +145,7 @@ void t.test('the program exits with 2 and prints the suggestion on standard erro
     ],
     [
       ['usage', 'summary', '--by', 'colour', '--config', 'none.yaml'],
-      `sluice: --by must be client_format, model, key, account, upstream, program, user, label:NAME or dimension:NAME\n'sluice usage --help' describes it\n`,
+      `sluice: --by must be client_format, model, key, account, upstream, program, user, parent, root, member, month, label:NAME or dimension:NAME\n'sluice usage --help' describes it\n`,
     ],
   ]
   for (const [args, err] of usages) {

@@ -278,7 +278,10 @@ void t.test('unknown arguments are reported by name', async (t) => {
     [['export'], /needs --format/],
     [['export', '--format', 'xml'], /needs --format/],
     [['export', '--format', 'csv', '--by', 'key'], /does not accept --by/],
-    [['summary', '--by', 'colour'], /model, key, account, upstream, program, user, label/],
+    [
+      ['summary', '--by', 'colour'],
+      /model, key, account, upstream, program, user, parent, root, member, month, label/,
+    ],
     [['export', 'all', '--format', 'csv'], /accepts only options/],
   ]
   for (const [argv, message] of wrong) {
