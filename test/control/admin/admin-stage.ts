@@ -109,12 +109,6 @@ export function onBothStores(t: Test, name: string, test: StoreTest): void {
   if (isToday(at + 1, 2)) onRedis(t, name, test)
 }
 
-/** Runs the test on both stores each day: the matrices of who may do what. */
-export function onEachStore(t: Test, name: string, test: StoreTest): void {
-  onSqlite(t, name, test)
-  onRedis(t, name, test)
-}
-
 type StoreTest = (t: Test, settings: GatewaySettings) => Promise<void>
 
 function onSqlite(t: Test, name: string, test: StoreTest): void {

@@ -11,7 +11,7 @@ import { adminRoutes } from '../../../src/control/admin/routes.js'
 import type { AdminServices } from '../../../src/control/admin/services.js'
 import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { GATEWAY, runOn } from '../../cli/session.js'
-import { onBothStores, onEachStore, startAdmin, textOf, type AdminStage } from './admin-stage.js'
+import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
 
 function actorIn(entry: unknown): string {
   const { actor } = objectOf(entry)
@@ -253,7 +253,7 @@ function tableOf(page: string): Row[] {
   })
 }
 
-onEachStore(t, 'scopes × endpoints: allowed and refused as in the page', async (t, settings) => {
+onBothStores(t, 'scopes × endpoints: allowed and refused as in the page', async (t, settings) => {
   const stage = await startAdmin(t, settings)
   const services = {
     snapshot: () => ({ config: { plans: stage.gateway.plans } }),

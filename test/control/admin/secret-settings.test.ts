@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sluiceHere } from '../../cli/session.js'
+import { anotherDay, ofToday } from '../../helpers/long-suite.js'
 import { startAdmin } from './admin-stage.js'
 
 const VARIABLE = 'canary-variable-7d1f'
@@ -72,7 +73,8 @@ void t.test('one that it has at this path is replaced', async (t) => {
 })
 
 void t.test('a configured secret is hidden, also where nothing marks it as one', async (t) => {
-  const reply = await plan(withRoute('gpt-5.4'))
+  // The file of models is one of the configuration in force.
+  const reply = await plan(withRoute('gpt-5.4', 'models: models.yaml'))
   t.equal(reply.status, 200)
   for (const path of ['/config', '/generations/1', '/generations']) {
     const shown = await ask('GET', path, { token })
@@ -85,20 +87,20 @@ void t.test('a configured secret is hidden, also where nothing marks it as one',
 })
 
 void t.test('no files are read but those of the configuration in force', async (t) => {
-  for (const more of [
+  const settings = [
     `models: ${secretFile}`,
     'models: secret.txt',
     'models: not-there.yaml',
     `plugins: [${secretFile}]`,
     `identity: [{ name: a, issuer: 'https://a.example', audience: [a], account: a, jwks_file: ${secretFile} }]`,
-  ]) {
+  ]
+  for (const more of ofToday(settings, settings.length)) {
     const reply = await plan(withRoute('gpt-5.4', more))
     t.match(reply, { status: 400, json: { detail: /only use files of the configuration in force/ } }, more)
   }
-  t.equal((await plan(withRoute('gpt-5.4', 'models: models.yaml'))).status, 200)
 })
 
-void t.test('the commands hide secrets, too', async (t) => {
+void t.test('the commands hide secrets, too', { skip: anotherDay(0, 2) }, async (t) => {
   const explained = await sluiceHere(['explain', 'shown', '--config', gateway.configFile])
   t.equal(explained.status, 0, explained.err)
   t.match(explained.out, /sent as +\*\*\*/)

@@ -11,7 +11,7 @@ import type { AdminRoute } from '../../../src/control/admin/route.js'
 import type { AdminServices } from '../../../src/control/admin/services.js'
 import type { JsonObject } from '../../../src/base/json.js'
 import { Browser, PASSWORD } from '../../dashboard/fixtures/stage.js'
-import { onEachStore, startAdmin, textOf, type AdminStage, type Reply } from './admin-stage.js'
+import { onBothStores, startAdmin, textOf, type AdminStage, type Reply } from './admin-stage.js'
 
 const UNTIL = new Date(Date.now() + 3_600_000).toISOString()
 const RAISE = { budget: 'usd_per_day', usd: 2, until: UNTIL, reason: 'test' }
@@ -102,7 +102,7 @@ void t.test('every route that needs a body has one here', async (t) => {
   for (const route of routes) t.equal(route.body !== undefined, nameOf(route) in BODIES, nameOf(route))
 })
 
-onEachStore(t, 'what is no live token opens nothing', async (t, settings) => {
+onBothStores(t, 'what is no live token opens nothing', async (t, settings) => {
   const stage = await cast(t, settings)
   const { store, gateway, routes } = stage
   const wish = { name: 'x', scopes: SCOPES, accountId: null, createdBy: 'test', audit: () => [] }
@@ -137,7 +137,7 @@ onEachStore(t, 'what is no live token opens nothing', async (t, settings) => {
   t.equal(texts.size, 1, 'one text for all')
 })
 
-onEachStore(t, 'a token of another account sees and changes nothing', async (t, settings) => {
+onBothStores(t, 'a token of another account sees and changes nothing', async (t, settings) => {
   const stage = await cast(t, settings)
   const { store, routes, ask, makeToken } = stage
   const scopes = SCOPES.filter((scope) => !scope.startsWith('config:'))

@@ -19,7 +19,7 @@ import { RecordingSeal } from '../../../../src/policy/encrypted-recordings.js'
 import type { Services } from '../../../../src/control/services.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../../../dashboard/fixtures/stage.js'
 import type { GatewaySettings } from '../../../helpers/gateway.js'
-import { onEachStore } from '../../admin/admin-stage.js'
+import { onBothStores } from '../../admin/admin-stage.js'
 import { knownHash } from '../../../helpers/password.js'
 
 // The table itself does not use the services of its handlers.
@@ -161,7 +161,7 @@ void t.test('every route has an access policy', (t) => {
   t.end()
 })
 
-onEachStore(
+onBothStores(
   t,
   'routes refuse requests without a session, and owners on routes of administrators',
   async (t, settings) => {
@@ -178,7 +178,7 @@ onEachStore(
   },
 )
 
-onEachStore(t, 'every reply matches the schema of the page', async (t, settings) => {
+onBothStores(t, 'every reply matches the schema of the page', async (t, settings) => {
   const stage = await cast(t, settings)
   // Last the routes that end the session or revoke the key.
   const late = [
@@ -229,7 +229,7 @@ onEachStore(t, 'every reply matches the schema of the page', async (t, settings)
   }
 })
 
-onEachStore(
+onBothStores(
   t,
   'K-169: an object of another account gets the same 404 as an unknown one',
   async (t, settings) => {
@@ -291,7 +291,7 @@ void t.test('K-171: a change refuses unknown members by name', async (t) => {
   })
 })
 
-onEachStore(
+onBothStores(
   t,
   'a recording is for its account and administrators, and each reading is audited',
   async (t, settings) => {

@@ -21,7 +21,7 @@ import type { Services } from '../../../../src/control/services.js'
 import type { JsonObject } from '../../../../src/base/json.js'
 import { aRow, PASSWORD, startStage, type Browser, type Stage } from '../../../dashboard/fixtures/stage.js'
 import type { GatewaySettings } from '../../../helpers/gateway.js'
-import { onEachStore } from '../../admin/admin-stage.js'
+import { onBothStores } from '../../admin/admin-stage.js'
 import { knownHash } from '../../../helpers/password.js'
 
 const ROLES = ['admin', 'auditor', 'owner', 'above', 'member', 'viewer'] as const
@@ -217,7 +217,7 @@ function ask(
   })
 }
 
-onEachStore(t, 'roles × endpoints: allowed and refused as in the page', async (t, settings) => {
+onBothStores(t, 'roles × endpoints: allowed and refused as in the page', async (t, settings) => {
   const scene = await cast(t, settings)
   const late = TABLE.filter(({ path }) => path.startsWith('/session'))
   const ofKeys = TABLE.filter(({ method, path }) => path.startsWith('/keys/') && method === 'DELETE')
@@ -250,7 +250,7 @@ onEachStore(t, 'roles × endpoints: allowed and refused as in the page', async (
   t.equal(pairs, TABLE.length * ROLES.length)
 })
 
-onEachStore(
+onBothStores(
   t,
   'another account is 404 for its members, and `all` for those without a role',
   async (t, settings) => {
@@ -284,7 +284,7 @@ onEachStore(
   },
 )
 
-onEachStore(
+onBothStores(
   t,
   'members: invitation by a one-time link, roles, and the end of the last one',
   async (t, settings) => {
