@@ -52,7 +52,7 @@ const SHARED: Readonly<Record<string, number>> = {
   'runner/': 4,
   'specification/': 16,
   'store/archive/': 16,
-  'store/': 5,
+  'store/': 8,
 }
 const FOLDERS = Object.keys(SHARED).map((folder) => `build/test/${folder}`)
 /**

@@ -528,7 +528,7 @@ onBothStores(t, 'export', async (t, settings) => {
 onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   const stage = await startAdmin(t, settings)
   if (IS_LONG) t.setTimeout(300_000)
-  const accounts = IS_LONG ? 200 : 40
+  const accounts = IS_LONG ? 200 : 12
   const documents: string[] = []
   for (let at = 0; at < accounts; at += 1) {
     const parent = at === 0 ? '' : `, parent: a${Math.floor((at - 1) / 6)}`
@@ -553,7 +553,7 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
   t.match(again.out, new RegExp(`Applied: 0 created, 0 changed, 0 removed, ${accounts * 11} unchanged`))
 
   const runs = await Promise.all(
-    Array.from({ length: IS_LONG ? 50 : 12 }, async (_, at) => {
+    Array.from({ length: IS_LONG ? 50 : 8 }, async (_, at) => {
       const own = join(stage.gateway.folder, `own-${at}.yaml`)
       const label = `kind: Account\nmetadata: { name: shared }\n---\nkind: Key\nmetadata: { name: k${at}, account: shared }\n`
       writeFileSync(own, `${label}spec: { secret_sha256: ${`f${at}`.padStart(64, '0')} }\n`)
@@ -577,7 +577,7 @@ onBothStores(t, 'many accounts, and many at once', async (t, settings) => {
 
 onBothStores(t, 'many keys of one account', async (t, settings) => {
   const stage = await startAdmin(t, settings)
-  const count = IS_LONG ? 2_000 : 300
+  const count = IS_LONG ? 2_000 : 100
   const documents = (rpm: number) => [
     { kind: 'Account', metadata: { name: 'large' }, spec: { plan: 'max' } },
     ...Array.from({ length: count }, (_, at) => ({

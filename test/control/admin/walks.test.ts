@@ -10,7 +10,7 @@ import { dice } from '../../helpers/seeded-random.js'
 import { onBothStores, startAdmin, type AdminStage, type Reply } from './admin-stage.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
 
-const STEPS = IS_LONG ? 2_000 : 150
+const STEPS = IS_LONG ? 2_000 : 100
 /** Requests of one token, which has 50 at once. */
 const PER_TOKEN = 20
 const ROOTS = ['acme', 'other']

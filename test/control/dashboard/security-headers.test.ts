@@ -10,6 +10,7 @@ import t from 'tap'
 import { dashboardRoutes } from '../../../src/control/dashboard/routing/routes.js'
 import type { Services } from '../../../src/control/services.js'
 import { startStage } from '../../dashboard/fixtures/stage.js'
+import { ofToday } from '../../helpers/long-suite.js'
 
 const ROUTES = dashboardRoutes({} as Services)
 /** With these queries the routes below return 200. */
@@ -50,7 +51,7 @@ void t.test('every route of the API replies by its policy to each kind of visito
     ...ROUTES.filter((route) => LAST.includes(nameOf(route))),
   ]
   const statuses = new Set<number>()
-  for (const route of ordered) {
+  for (const route of ofToday(ordered, 2)) {
     const path = route.path.replace(/\{(?:id|email)\}/, 'key_none') + (QUERIES[route.path] ?? '')
     for (const browser of [anonymous, owner, admin]) {
       const takesBody = route.body !== null

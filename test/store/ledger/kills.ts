@@ -1,6 +1,6 @@
 /**
  * Every ledger keeps acknowledged writes when processes are killed: two at a time, with SIGKILL, during their
- * writes, each day at other numbers of writes. `SLUICE_KILLS` is the number of kills (4, in the long suite
+ * writes, each day at other numbers of writes. `SLUICE_KILLS` is the number of kills (2, in the long suite
  * 12).
  */
 import { spawn } from 'node:child_process'
@@ -18,7 +18,7 @@ export const WRITER_COST = 7
 const RESERVED = 100
 const PLACES = 1_000
 const BUDGET = 1e12
-const KILLS = Number(process.env['SLUICE_KILLS'] ?? (IS_LONG ? '12' : '4'))
+const KILLS = Number(process.env['SLUICE_KILLS'] ?? (IS_LONG ? '12' : '2'))
 const AT_ONCE = 2
 
 /** The requests that the writers acknowledged. */

@@ -6,6 +6,7 @@
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { aRow, DAY } from '../ledger/sample-entries.js'
 import { realEntries } from '../size/real-entries.js'
@@ -41,7 +42,7 @@ async function scene(t: Test) {
   return { ledger, client, entries, listed, cost, used, total }
 }
 
-void t.test('the oldest entries leave', { skip: missing }, async (t) => {
+void t.test('the oldest entries leave', { skip: missing || anotherDay(0, 2) }, async (t) => {
   const { ledger, client, entries, listed, cost, used, total } = await scene(t)
   const unlimited = await ledger.fitMemory({ max: 0.5, keepDays: 30 })
   t.match(unlimited, { maxBytes: null, fullInMs: null, oldestAtMs: START })
@@ -69,7 +70,7 @@ void t.test('the oldest entries leave', { skip: missing }, async (t) => {
   t.equal(await used(), total, 'so do the months of accounts')
 })
 
-void t.test('a full server', { skip: missing }, async (t) => {
+void t.test('a full server', { skip: missing || anotherDay(1, 2) }, async (t) => {
   const { ledger, client, cost, total } = await scene(t)
   const info = await client.info('memory')
   const bytes = Number(/used_memory:(\d+)/.exec(info)?.[1])

@@ -21,6 +21,7 @@ import {
 } from '../../helpers/redis.js'
 import { anAdmission, aRow, NOON, places, requests, tokens } from '../ledger/sample-entries.js'
 import { aKey, anAccount } from '../contract/sample-records.js'
+import { anotherDay } from '../../helpers/long-suite.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
 
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')
@@ -28,7 +29,6 @@ const missing = redisMissing()
 t.setTimeout(300_000 + KILLS * 2_000)
 /** A long time limit: a busy machine must not fail the test. */
 const PATIENT = '?timeout_ms=9000'
-const options = missing === false ? {} : { skip: missing }
 
 /** Keys that were acknowledged, and those whose revocation was. */
 interface Acknowledged {
@@ -101,103 +101,115 @@ async function nothingLost(t: Test, url: string, done: ReturnType<typeof writer>
   t.same({ lost, valid, unaccounted }, { lost: 0, valid: 0, unaccounted: 0 })
 }
 
-void t.test('kill -9 of the server loses no acknowledged write', { ...options }, async (t) => {
-  const server = await startRedis(t)
-  const store = await opened(t, server.url() + PATIENT)
-  const account = anAccount()
-  await putAccount(store, account)
-  const writing = writer(t, store, account.id)
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    await delay(50 + ((kill * 37) % 100))
-    await server.kill()
-    await server.start()
-    await until(() => store.probe().then(() => true), 'the store')
-  }
-  await enough(writing)
-  await writing.stop()
-  await nothingLost(t, server.url() + PATIENT, writing.done)
-})
+void t.test(
+  'kill -9 of the server loses no acknowledged write',
+  { skip: missing || anotherDay(0, 3) },
+  async (t) => {
+    const server = await startRedis(t)
+    const store = await opened(t, server.url() + PATIENT)
+    const account = anAccount()
+    await putAccount(store, account)
+    const writing = writer(t, store, account.id)
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      await delay(50 + ((kill * 37) % 100))
+      await server.kill()
+      await server.start()
+      await until(() => store.probe().then(() => true), 'the store')
+    }
+    await enough(writing)
+    await writing.stop()
+    await nothingLost(t, server.url() + PATIENT, writing.done)
+  },
+)
 
-void t.test('a failover by Sentinel loses nothing', { ...options, timeout: 120_000 }, async (t) => {
-  const { url, primary, giveUp } = await startSentinels(t)
-  const store = await opened(t, url + PATIENT)
-  const account = anAccount()
-  await putAccount(store, account)
-  const writing = writer(t, store, account.id)
-  await enough(writing)
-  const before = writing.done.keys.length
-  await giveUp(1_000)
-  const killedMs = performance.now()
-  await primary.kill()
-  await until(() => store.probe().then(() => true), 'the new primary')
-  t.ok(before > 0, `back after ${Math.round(performance.now() - killedMs)} ms`)
-  await delay(300)
-  await writing.stop()
-  // The new primary has no replica: only a store that waits for none can write.
-  const bare = `${url + PATIENT}&wait_replicas=0`
-  const rows = { ...writing.done, rows: [] }
-  await nothingLost(t, bare, rows)
-})
+void t.test(
+  'a failover by Sentinel loses nothing',
+  { skip: missing || anotherDay(1, 3), timeout: 120_000 },
+  async (t) => {
+    const { url, primary, giveUp } = await startSentinels(t)
+    const store = await opened(t, url + PATIENT)
+    const account = anAccount()
+    await putAccount(store, account)
+    const writing = writer(t, store, account.id)
+    await enough(writing)
+    const before = writing.done.keys.length
+    await giveUp(1_000)
+    const killedMs = performance.now()
+    await primary.kill()
+    await until(() => store.probe().then(() => true), 'the new primary')
+    t.ok(before > 0, `back after ${Math.round(performance.now() - killedMs)} ms`)
+    await delay(300)
+    await writing.stop()
+    // The new primary has no replica: only a store that waits for none can write.
+    const bare = `${url + PATIENT}&wait_replicas=0`
+    const rows = { ...writing.done, rows: [] }
+    await nothingLost(t, bare, rows)
+  },
+)
 
-void t.test('a Cluster moves slots and fails over', { ...options, timeout: 120_000 }, async (t) => {
-  const { url, servers } = await startRedisCluster(t)
-  const patient = url + PATIENT
-  const store = await opened(t, patient)
-  const accounts = [anAccount(), anAccount(), anAccount(), anAccount()]
-  for (const account of accounts) t.equal(await putAccount(store, account), 'created')
-  t.same(await allAccounts(store), accounts)
-  const [ada] = accounts
-  if (ada === undefined) throw new Error('no account')
-  const outcomes = await Promise.all(Array.from({ length: 40 }, () => putKey(store, aKey(ada.id), 5)))
-  t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
-  const received: (string | null)[] = []
-  store.subscribe(({ digest }) => received.push(digest))
-  const [first] = await allKeys(store, ada.id)
-  const other = await opened(t, patient)
-  await endKey(other, { accountId: ada.id, id: first?.id ?? '' }, 1)
-  await until(() => Promise.resolve(received.includes(first?.digest ?? '')), 'the notifications')
-  await editAccount(store, ada.id, { plan: 'pro' })
-  t.equal((await other.findKey(first?.digest ?? ''))?.account.plan, 'pro')
-  await ledgerOf(
-    t,
-    store,
-    accounts.map(({ id }) => id),
-  )
+void t.test(
+  'a Cluster moves slots and fails over',
+  { skip: missing || anotherDay(2, 3), timeout: 120_000 },
+  async (t) => {
+    const { url, servers } = await startRedisCluster(t)
+    const patient = url + PATIENT
+    const store = await opened(t, patient)
+    const accounts = [anAccount(), anAccount(), anAccount(), anAccount()]
+    for (const account of accounts) t.equal(await putAccount(store, account), 'created')
+    t.same(await allAccounts(store), accounts)
+    const [ada] = accounts
+    if (ada === undefined) throw new Error('no account')
+    const outcomes = await Promise.all(Array.from({ length: 40 }, () => putKey(store, aKey(ada.id), 5)))
+    t.equal(outcomes.filter((outcome) => outcome === 'created').length, 5, 'the limit is exact')
+    const received: (string | null)[] = []
+    store.subscribe(({ digest }) => received.push(digest))
+    const [first] = await allKeys(store, ada.id)
+    const other = await opened(t, patient)
+    await endKey(other, { accountId: ada.id, id: first?.id ?? '' }, 1)
+    await until(() => Promise.resolve(received.includes(first?.digest ?? '')), 'the notifications')
+    await editAccount(store, ada.id, { plan: 'pro' })
+    t.equal((await other.findKey(first?.digest ?? ''))?.account.plan, 'pro')
+    await ledgerOf(
+      t,
+      store,
+      accounts.map(({ id }) => id),
+    )
 
-  await hotAccount(
-    t,
-    patient,
-    accounts.map(({ id }) => id),
-  )
-  await oneSlot(t, servers, ada.id)
+    await hotAccount(
+      t,
+      patient,
+      accounts.map(({ id }) => id),
+    )
+    await oneSlot(t, servers, ada.id)
 
-  const writing = writer(t, store, ada.id)
-  const slot = Number(await servers[0]?.ask('cluster', 'keyslot', `sluice:{${ada.id}}:account`))
-  t.equal(await moveSlot(servers, slot), 'moved')
-  await enough(writing)
-  await writing.stop()
-  t.equal(writing.done.failures, 0, 'no command fails while a slot moves')
-  await nothingLost(t, patient, writing.done)
+    const writing = writer(t, store, ada.id)
+    const slot = Number(await servers[0]?.ask('cluster', 'keyslot', `sluice:{${ada.id}}:account`))
+    t.equal(await moveSlot(servers, slot), 'moved')
+    await enough(writing)
+    await writing.stop()
+    t.equal(writing.done.failures, 0, 'no command fails while a slot moves')
+    await nothingLost(t, patient, writing.done)
 
-  const after = writer(t, store, ada.id)
-  await enough(after)
-  await giveUpAfter(servers, 1_500)
-  const owner = (await mastersOf(servers)).find((each) => owns(each, slot))
-  const killedMs = performance.now()
-  await owner?.server.kill()
-  await until(async () => (await store.findKey(first?.digest ?? '')) !== null, 'a primary')
-  const backMs = Math.round(performance.now() - killedMs)
-  // Alone the new primary acknowledges no change of a key; the killed one comes back as its replica.
-  await owner?.server.start()
-  await giveUpAfter(servers)
-  const { length } = after.done.keys
-  await until(() => Promise.resolve(after.done.keys.length > length + 10), 'writes again')
-  await after.stop()
-  // Whether a change fails meanwhile depends on what was in flight; what counts is that no acknowledged one
-  // is lost.
-  t.comment(`a primary killed: ${after.done.failures} failures, reads again after ${backMs} ms`)
-  await nothingLost(t, patient, { ...after.done, rows: [] })
-})
+    const after = writer(t, store, ada.id)
+    await enough(after)
+    await giveUpAfter(servers, 1_500)
+    const owner = (await mastersOf(servers)).find((each) => owns(each, slot))
+    const killedMs = performance.now()
+    await owner?.server.kill()
+    await until(async () => (await store.findKey(first?.digest ?? '')) !== null, 'a primary')
+    const backMs = Math.round(performance.now() - killedMs)
+    // Alone the new primary acknowledges no change of a key; the killed one comes back as its replica.
+    await owner?.server.start()
+    await giveUpAfter(servers)
+    const { length } = after.done.keys
+    await until(() => Promise.resolve(after.done.keys.length > length + 10), 'writes again')
+    await after.stop()
+    // Whether a change fails meanwhile depends on what was in flight; what counts is that no acknowledged one
+    // is lost.
+    t.comment(`a primary killed: ${after.done.failures} failures, reads again after ${backMs} ms`)
+    await nothingLost(t, patient, { ...after.done, rows: [] })
+  },
+)
 
 /** Checks own and shared limits of concurrent requests, and the entries of several accounts. */
 async function ledgerOf(t: Test, { ledger }: Store, accountIds: readonly string[]): Promise<void> {

@@ -112,7 +112,7 @@ const KINDS = Object.entries({
     budget('usd_week', { limitNanoUsd: 30_000, costNanoUsd: 10, subject }),
 })
 
-for (const [kind, demandOf] of ofToday(KINDS, KINDS.length)) {
+for (const [kind, demandOf] of ofToday(KINDS, 2 * KINDS.length)) {
   void t.test(`four processes at a limit of 3,000 by ${kind}`, { ...options }, async (t) => {
     const { url, left } = await scene(t)
     const demand = demandOf(aName('key'))

@@ -11,7 +11,7 @@ import { Redis } from 'ioredis'
 import t from 'tap'
 import { openStore } from '../../../src/store/open-store.js'
 import { connect, numberIn, textIn } from '../../../src/store/sqlite/driver.js'
-import { IS_LONG } from '../../helpers/long-suite.js'
+import { anotherDay, IS_LONG } from '../../helpers/long-suite.js'
 import { freshDatabases, redisMissing, startRedis } from '../../helpers/redis.js'
 import { realEntries, realEntry } from './real-entries.js'
 
@@ -25,7 +25,7 @@ t.setTimeout(1_800_000)
 const missing = redisMissing()
 
 const tooMany = COUNT > 100_000 && 'SLUICE_ENTRIES is for SQLite'
-void t.test('redis', { skip: missing || tooMany, timeout: 120_000 }, async (t) => {
+void t.test('redis', { skip: anotherDay(0, 2) || missing || tooMany, timeout: 120_000 }, async (t) => {
   const url = freshDatabases(await startRedis(t))()
   await settle(url)
   const client = new Redis(url)
@@ -53,7 +53,7 @@ void t.test('redis', { skip: missing || tooMany, timeout: 120_000 }, async (t) =
   t.ok(cell <= MOST.cell, `${cell} bytes a sum`)
 })
 
-void t.test('sqlite', async (t) => {
+void t.test('sqlite', { skip: anotherDay(1, 2) }, async (t) => {
   const file = join(t.testdir(), 'store')
   await settle(`sqlite:${file}`)
   const db = connect(file)

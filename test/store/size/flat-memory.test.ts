@@ -27,7 +27,7 @@ const AT_ONCE = 300
 /** The part by which memory may differ from its mean. */
 const MOST = 0.05
 
-const skip = anotherDay(0, 2) || redisMissing() || engineMissing('postgresql')
+const skip = anotherDay(0, 4) || redisMissing() || engineMissing('postgresql')
 void t.test('redis with an archive', { skip, timeout: 600_000 }, async (t) => {
   const clock = { nowMs: START }
   const nowMs = () => clock.nowMs

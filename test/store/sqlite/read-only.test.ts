@@ -165,7 +165,7 @@ const KINDS = {
   'the index of a log': { folder: 0o700, file: 0o600, log: 0o600, index: 0o400 },
 }
 
-for (const [what, modes] of ofToday(Object.entries(KINDS), 2)) {
+for (const [what, modes] of ofToday(Object.entries(KINDS), 3)) {
   void t.test(`${what} that become writable, without another connection`, (t) => {
     const path = storeOfOther(t)
     const user = aUser()

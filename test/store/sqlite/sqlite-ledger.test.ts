@@ -16,6 +16,7 @@ import { LEDGER_WRITER } from '../ledger/kills.js'
 import { anAdmission, aRow, MINUTE, NOON, places, TestClock } from '../ledger/sample-entries.js'
 import { onFullDisk } from '../processes/start-processes.js'
 import { testProgram } from '../../helpers/test-program.js'
+import { IS_LONG } from '../../helpers/long-suite.js'
 
 const HOLDER = testProgram('store/processes/lock-process')
 const QUITTER = testProgram('store/processes/exit-process')
@@ -189,7 +190,7 @@ void t.test('waits for the lock of another process without blocking the event lo
 
 void t.test('a process that exits during writes blocks no other process', async (t) => {
   const path = join(t.testdir(), 'store')
-  for (let round = 0; round < 4; round += 1) {
+  for (let round = 0; round < (IS_LONG ? 4 : 2); round += 1) {
     const how = round % 2 === 0 ? 'exit' : 'throw'
     const quitter = spawn(process.execPath, [QUITTER, `sqlite:${path}`, how], { stdio: 'ignore' })
     // A process that hangs would keep the lock of writers.

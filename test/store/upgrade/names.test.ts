@@ -20,7 +20,7 @@ import { redisMissing, startRedis, type RedisServer } from '../../helpers/redis.
 import { aKey, anAccount } from '../contract/sample-records.js'
 import { dumpRedis, restoreRedis, restoreSqlite } from './dump.js'
 import { recordingOf } from './scene.js'
-import { IS_LONG } from '../../helpers/long-suite.js'
+import { anotherDay, IS_LONG } from '../../helpers/long-suite.js'
 import { testProgram } from '../../helpers/test-program.js'
 
 const KILLED = testProgram('store/upgrade/killed-migration')
@@ -168,53 +168,61 @@ function pointsIn(steps: number): number[] {
   return all.filter((at) => at === steps - 1 || at % Math.ceil(steps / SOME) === 0)
 }
 
-void t.test('sqlite, killed at every statement', { timeout: TIMEOUT_MS }, async (t) => {
-  const base = join(t.testdir(), 'former', 'store')
-  const ids = await formerSqlite(t, base)
-  const copy = (name: string): string => {
-    const path = join(dirname(base), name)
-    copyFileSync(base, path)
-    return path
-  }
-  const steps = (await killedAfter(`sqlite:${copy('whole')}`, null)) ?? 0
-  t.ok(steps > 100, `${steps} statements`)
-  for (const at of pointsIn(steps)) {
-    const path = copy(`killed-${at}`)
-    t.equal(await killedAfter(`sqlite:${path}`, at), null, `killed after ${at} statements`)
-    const db = connect(path)
-    t.same(db.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' })
-    const { user_version: version } = db.prepare('PRAGMA user_version').get() ?? {}
-    t.equal(version, at === steps - 1 ? 10 : 6, 'all of it, or nothing')
-    db.close()
-    const again = await openStore(`sqlite:${path}`)
-    await check(t, again, ids)
-    await again.close()
-  }
-})
+void t.test(
+  'sqlite, killed at every statement',
+  { skip: anotherDay(0, 3), timeout: TIMEOUT_MS },
+  async (t) => {
+    const base = join(t.testdir(), 'former', 'store')
+    const ids = await formerSqlite(t, base)
+    const copy = (name: string): string => {
+      const path = join(dirname(base), name)
+      copyFileSync(base, path)
+      return path
+    }
+    const steps = (await killedAfter(`sqlite:${copy('whole')}`, null)) ?? 0
+    t.ok(steps > 100, `${steps} statements`)
+    for (const at of pointsIn(steps)) {
+      const path = copy(`killed-${at}`)
+      t.equal(await killedAfter(`sqlite:${path}`, at), null, `killed after ${at} statements`)
+      const db = connect(path)
+      t.same(db.prepare('PRAGMA integrity_check').get(), { integrity_check: 'ok' })
+      const { user_version: version } = db.prepare('PRAGMA user_version').get() ?? {}
+      t.equal(version, at === steps - 1 ? 10 : 6, 'all of it, or nothing')
+      db.close()
+      const again = await openStore(`sqlite:${path}`)
+      await check(t, again, ids)
+      await again.close()
+    }
+  },
+)
 
-void t.test('redis, killed after every write', { skip: redisMissing(), timeout: TIMEOUT_MS }, async (t) => {
-  const redis = await startRedis(t)
-  const url = `${redis.url()}?timeout_ms=5000`
-  const ids = await formerRedis(redis, url)
-  const dump = await dumpRedis(redis)
-  const restore = async (): Promise<void> => {
-    await redis.ask('flushall')
-    await restoreRedis(redis, dump)
-  }
-  const steps = (await killedAfter(url, null)) ?? 0
-  t.ok(steps > 30, `${steps} writes`)
-  for (const at of pointsIn(steps)) {
-    await restore()
-    t.equal(await killedAfter(url, at), null, `killed after ${at} writes`)
-    const again = await openStore(url)
-    await check(t, again, ids)
-    await again.close()
-  }
-})
+void t.test(
+  'redis, killed after every write',
+  { skip: redisMissing() || anotherDay(1, 3), timeout: TIMEOUT_MS },
+  async (t) => {
+    const redis = await startRedis(t)
+    const url = `${redis.url()}?timeout_ms=5000`
+    const ids = await formerRedis(redis, url)
+    const dump = await dumpRedis(redis)
+    const restore = async (): Promise<void> => {
+      await redis.ask('flushall')
+      await restoreRedis(redis, dump)
+    }
+    const steps = (await killedAfter(url, null)) ?? 0
+    t.ok(steps > 30, `${steps} writes`)
+    for (const at of pointsIn(steps)) {
+      await restore()
+      t.equal(await killedAfter(url, at), null, `killed after ${at} writes`)
+      const again = await openStore(url)
+      await check(t, again, ids)
+      await again.close()
+    }
+  },
+)
 
 void t.test(
   'redis, with processes that are killed',
-  { skip: redisMissing(), timeout: 120_000 },
+  { skip: redisMissing() || anotherDay(2, 3), timeout: 120_000 },
   async (t) => {
     const redis = await startRedis(t)
     const url = `${redis.url()}?timeout_ms=5000`

@@ -14,7 +14,7 @@ import { openStore } from '../../../../src/store/open-store.js'
 import { connect, textIn, type Connection } from '../../../../src/store/sqlite/driver.js'
 import { fillStore, LOGIN } from '../../../dashboard/fixtures/large-store.js'
 import { startStage } from '../../../dashboard/fixtures/stage.js'
-import { IS_LONG } from '../../../helpers/long-suite.js'
+import { IS_LONG, ofToday } from '../../../helpers/long-suite.js'
 
 const IS_WHOLE = IS_LONG
 const AMOUNT = IS_WHOLE
@@ -98,15 +98,23 @@ void t.test('large lists in every order', { timeout: 3_600_000 }, async (t) => {
     accounts: (json: unknown) => accountsReply.parse(json).accounts.map(({ id }) => id),
     requests: (json: unknown) => requestsReply.parse(json).rows.map(({ requestId }) => requestId),
   }
-  for (const { list, path, sort, wanted } of orders) {
+  for (const { list, path, sort, wanted } of ofToday(orders, 3)) {
     const times: number[] = []
     let ids: string[] = []
+    let next: unknown = null
     for (let repeat = 0; repeat < (IS_WHOLE ? REPEATS : 1); repeat += 1) {
       const [began, used] = [performance.now(), process.cpuUsage()]
       const answer = await root.get(`${path}&sort=${sort}`)
       const { user, system } = process.cpuUsage(used)
       times.push(Math.min(performance.now() - began, (user + system) / 1_000))
       ids = idsIn[list](answer.json)
+      next = answer.json['next']
+    }
+    // A page of requests also ends after some time, which a busy machine needs for fewer rows.
+    while (list === 'requests' && ids.length < wanted.length && typeof next === 'string') {
+      const { json } = await root.get(`${path}&sort=${sort}&after=${encodeURIComponent(next)}`)
+      ids = [...ids, ...idsIn[list](json)].slice(0, wanted.length)
+      next = json['next']
     }
     t.strictSame(ids, wanted, `${path}&sort=${sort}`)
     if (!IS_WHOLE) continue

@@ -19,7 +19,7 @@ import { IS_LONG } from '../../../helpers/long-suite.js'
 import { knownHash } from '../../../helpers/password.js'
 
 t.setTimeout(600_000)
-const WALKS = IS_LONG ? 500 : 60
+const WALKS = IS_LONG ? 500 : 30
 const STEPS = 8
 const ACCOUNTS = 4
 const USERS = 5
