@@ -31,7 +31,9 @@ void t.test('a backup taken during writes can be restored', async (t) => {
   const { status, out, err } = await sluice(['backup', copy, '--config', good])
   isOver = true
   await writing
-  t.same([status, err], [0, ''])
+  // A slow machine prints its progress.
+  const errors = err.split('\n').filter((line) => line !== '' && !line.endsWith('so far'))
+  t.same({ status, errors }, { status: 0, errors: [] })
   const [, entries = ''] = /1 account, 1 key, (\d+) ledger entries/.exec(out) ?? []
   t.ok(Number(entries) > 0 && Number(entries) <= written, `${entries} of ${written} entries`)
   t.equal(statSync(copy).mode & 0o777, 0o600)

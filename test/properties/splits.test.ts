@@ -69,6 +69,8 @@ for (const pair of PAIRS) {
     for (const { dialect, name, bytes } of transcripts) {
       if (dialect !== pair.dialect) continue
       for (const [index, variant] of variants(bytes).entries()) {
+        // Each day has half of the rewritten streams.
+        if (index > 0 && !isToday(index, 2)) continue
         // The rewritten streams differ only in their line ends, so a part of their splits is sufficient.
         const splits = everySplit(variant, index === 0 || pair.passes ? 1 : 5, index === 0 ? 20 : 60)
         t.equal(firstChange(pair, variant, splits), null, `${name}, variant ${index}`)

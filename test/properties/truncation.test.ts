@@ -62,9 +62,11 @@ function* every(length: number, step = 1): Generator<number> {
 
 for (const pair of PAIRS) {
   void t.test(`${pair.name}: every prefix has exactly one correct result`, (t) => {
-    for (const { dialect, name, bytes } of transcripts) {
+    for (const [at, { dialect, name, bytes }] of transcripts.entries()) {
       if (dialect !== pair.dialect) continue
       check(t, pair, { name, bytes, cuts: every(bytes.length) })
+      // Each day has half of the streams with other line ends, and byte by byte.
+      if (!isToday(at, 2)) continue
       const text = bytes.toString('utf8')
       const crlf = text.includes('\r\n')
       const other = Buffer.from(crlf ? text.replaceAll('\r\n', '\n') : text.replaceAll('\n', '\r\n'))
