@@ -247,6 +247,11 @@ export function malformed(message: string, param = ''): GatewayError {
   return new GatewayError('malformed_request', message, param === '' ? {} : { param })
 }
 
+/** Something that a client sends has more than `maxBytes`; `what` begins the sentence. */
+export function bodyTooLarge(maxBytes: number, what = 'The body'): GatewayError {
+  return new GatewayError('body_too_large', `${what} must not be larger than ${maxBytes} bytes.`)
+}
+
 /** The properties of the kind. */
 export function rowOf(kind: ErrorKind): ErrorRow {
   return ERRORS[kind]

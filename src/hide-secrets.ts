@@ -21,7 +21,7 @@ const MAX_CHARS = 4_096
 const REST = /[^\s"'`\\<>(){}[\]]*/y
 
 /** Sluice's keys and tokens, keys of OpenAI, Anthropic and Google, and password hashes. */
-const CREDENTIALS =
+const SECRET_FORMS =
   /sk[-_][A-Za-z0-9_-]{12,}|(?:sat|slt|slr)_[A-Za-z0-9]{12,}|AIza[A-Za-z0-9_-]{16,}|ya29\.[A-Za-z0-9_-]{12,}|[Bb]earer\s+[A-Za-z0-9._~+/=-]+|\$argon2[^\s"\\]+/g
 
 /** Finds a set of secrets, and their prefixes of 12 characters or more, in time linear in the text. */
@@ -161,7 +161,7 @@ export function protectSecrets(secrets: readonly string[]): void {
 
 /** The text with `mark` in place of configured secrets and of texts that look like a key or a token. */
 export function hideSecrets(text: string, mark = '[redacted]'): string {
-  return finder.hide(text, mark).replace(CREDENTIALS, mark)
+  return finder.hide(text, mark).replace(SECRET_FORMS, mark)
 }
 
 /** The value as JSON, without secrets in its texts. */

@@ -3,7 +3,6 @@
  * priorities and sums use. A label is not a permission: account holders choose the labels of their keys in
  * the dashboard.
  */
-import { malformed } from '../errors.js'
 
 /** Values by name. */
 export type Labels = Readonly<Record<string, string>>
@@ -23,25 +22,6 @@ export const PRIORITY = 'priority'
 export const MANAGED_BY = 'managed-by'
 
 export const NO_LABELS: Labels = Object.freeze({})
-
-/** The validated labels, sorted by name. Throws `malformed_request` with `param` `labels…`. */
-export function checkedLabels(labels: Labels): Labels {
-  const entries = Object.entries(labels)
-  if (entries.length > MAX_LABELS) {
-    throw malformed(`A key has at most ${MAX_LABELS} labels.`, 'labels')
-  }
-  for (const [name, value] of entries) {
-    if (!LABEL_NAME.test(name)) {
-      throw malformed("The name of a label has 1 to 32 characters of a-z, 0-9, '_', '.' and '-'.", 'labels')
-    }
-    if (!LABEL_VALUE.test(value)) {
-      const rule = 'must have 1 to 64 printable ASCII characters without spaces and commas'
-      throw malformed(`The value of label "${name}" ${rule}.`, `labels.${name}`)
-    }
-  }
-  entries.sort(([a], [b]) => (a < b ? -1 : 1))
-  return Object.fromEntries(entries)
-}
 
 /** `k=v` separated by spaces, as in the ledger; null for no labels. */
 export function labelsText(labels: Labels): string | null {

@@ -59,6 +59,11 @@ export function accessProblem(path: string, wanted: 'read' | 'write'): string | 
   return null
 }
 
+/** Whether the error means that a file does not exist. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
 /** The message of an error, with advice if it is the system's about a file that this user may not use. */
 export function messageWithAdvice(error: Error): string {
   const problem = problemBehind(error)

@@ -16,6 +16,15 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {}
 }
 
+/** The value of a text that is JSON, else `undefined`. */
+export function parsedJson(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue
+  } catch {
+    return undefined
+  }
+}
+
 /** `value` if it is an array, else an empty array. */
 export function arrayOf(value: unknown): JsonValue[] {
   return Array.isArray(value) ? (value as JsonValue[]) : []

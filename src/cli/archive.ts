@@ -27,6 +27,7 @@ import { reporting } from './exit-status.js'
 import { problemLines } from './problem-lines.js'
 import { sinceOf } from './time-range.js'
 import { configInForce, processTerminal, type Terminal } from './with-store.js'
+import { timeText } from '../base/time-units.js'
 
 /** `sluice archive`. */
 export function command(terminal = processTerminal) {
@@ -240,14 +241,14 @@ async function runStatus({ store, engine, terminal }: ArchiveSession, json: bool
     leader: leader === null ? null : { gateway: leader.gateway, pid: leader.pid },
     confirmed: progress?.confirmed ?? 0,
     round: progress?.round ?? 0,
-    hot_from: progress === null || progress.hotFromMs === 0 ? null : isoTime(progress.hotFromMs),
+    hot_from: progress === null || progress.hotFromMs === 0 ? null : timeText(progress.hotFromMs),
     rows_waiting: rows,
     lag_seconds: oldestAtMs === null ? 0 : Math.max(0, Math.round((Date.now() - oldestAtMs) / 1_000)),
     spooled_rows: progress?.onDisk.reduce((sum, each) => sum + each.rows, 0) ?? 0,
     late_rows: progress?.lateRows ?? 0,
     repeated_rows: progress?.repeatedRows ?? 0,
     rows: size?.rows ?? null,
-    oldest: size === null || size.oldestMs === null ? null : isoTime(size.oldestMs),
+    oldest: size === null || size.oldestMs === null ? null : timeText(size.oldestMs),
     bytes: size?.bytes ?? null,
     notes: [
       ...findings.filter(({ kind }) => kind === 'columns').map(({ message }) => message),
@@ -270,10 +271,6 @@ async function noticeOf(engine: ArchiveEngine, progress: ArchiveProgress | null)
   if (progress === null) return null
   const restored = await progressAfterRestore(engine, await valuesIn(engine), progress, Date.now())
   return restoredNotice(restored ?? progress)
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString()
 }
 
 interface BackfillFlags {
@@ -399,7 +396,7 @@ async function runErase({ store, engine, terminal }: ArchiveSession, flags: Eras
   }
   const accountId = account?.id ?? name
   if (!isSure) {
-    terminal.err(`sluice: --yes erases the entries of ${accountId} before ${isoTime(untilMs)}; sums stay`)
+    terminal.err(`sluice: --yes erases the entries of ${accountId} before ${timeText(untilMs)}; sums stay`)
     return 2
   }
   const erased = await eraseEntries({ store, engine, accountId, untilMs })
@@ -408,6 +405,6 @@ async function runErase({ store, engine, terminal }: ArchiveSession, flags: Eras
     terminal.out(`${erased.statement};`)
     return 0
   }
-  terminal.out(`erased the entries of ${accountId} before ${isoTime(untilMs)}`)
+  terminal.out(`erased the entries of ${accountId} before ${timeText(untilMs)}`)
   return 0
 }

@@ -12,6 +12,7 @@ import { configOption, declare, UsageError } from './command.js'
 import { timeIn } from './time-range.js'
 import { printList } from './print-table-or-json.js'
 import { withStore, type OpenStore, type StoreSession } from './with-store.js'
+import { timeText } from '../base/time-units.js'
 
 /** `sluice identity`. */
 export function command(open: OpenStore = withStore) {
@@ -94,8 +95,8 @@ async function list({ store, terminal }: StoreSession, isJson: boolean): Promise
     head: ['DENIAL', 'IDENTITY', 'SUBJECT', 'CREATED', 'EXPIRES', 'REASON'],
     cells: (denial) => {
       const { id, identity, createdAtMs, expiresAtMs, reason } = denial
-      const expires = expiresAtMs === null ? 'never' : time(expiresAtMs)
-      return [id, identity, shownSubject(denial), time(createdAtMs), expires, reason]
+      const expires = expiresAtMs === null ? 'never' : timeText(expiresAtMs)
+      return [id, identity, shownSubject(denial), timeText(createdAtMs), expires, reason]
     },
     none: 'No identity is denied.',
   })
@@ -103,7 +104,7 @@ async function list({ store, terminal }: StoreSession, isJson: boolean): Promise
 }
 
 function shownDenial(denial: Denial): Record<string, unknown> {
-  return { id: denial.id, ...denialFields(denial), created_at: time(denial.createdAtMs) }
+  return { id: denial.id, ...denialFields(denial), created_at: timeText(denial.createdAtMs) }
 }
 
 function subjectOf({ identity, sub, jti }: { identity: string; sub?: string; jti?: string }): DenialSubject {
@@ -125,8 +126,4 @@ function denialEntry(
 ): AuditEntry {
   const detail = `${denial.identity}: ${shownSubject(denial)}`.slice(0, 1_000)
   return commandEntry({ accountId: '', action, target: denial.id, detail, ...change })
-}
-
-function time(ms: number): string {
-  return new Date(ms).toISOString()
 }

@@ -23,6 +23,7 @@ import { raiseOf, raiseText, withRaise, type RaiseOptions } from './raise.js'
 import { timeIn } from './time-range.js'
 import { unknownModelWarnings } from './unknown-models.js'
 import { namedAccount, processTerminal, withStore, type OpenStore, type StoreSession } from './with-store.js'
+import { timeText } from '../base/time-units.js'
 
 /** The options that set what a key may do, beside those of `LIMIT_OPTIONS`. */
 interface KeyOptions {
@@ -314,7 +315,7 @@ async function rotate(
     const { key, secret, oldEndsAtMs } = await rotateKey(changing, account, rotation)
     terminal.out(secret)
     const until =
-      rotation.overlap === 0 ? 'is revoked' : `works until ${time(oldEndsAtMs ?? changing.nowMs) ?? ''}`
+      rotation.overlap === 0 ? 'is revoked' : `works until ${timeText(oldEndsAtMs ?? changing.nowMs)}`
     terminal.err(
       `Created key ${key.id} "${key.name}" of ${account.email ?? account.name}. Its secret is shown only now. The old key ${id} ${until}.`,
     )
@@ -334,7 +335,7 @@ async function list(session: StoreSession, name: string, isJson: boolean): Promi
     cells: (key) => {
       const { id, name, prefix, lastFour, createdAtMs } = key
       const labels = labelsText(key.labels ?? NO_LABELS) ?? '-'
-      return [id, `${prefix}…${lastFour}`, name, time(createdAtMs) ?? '', labels, stateOf(key)]
+      return [id, `${prefix}…${lastFour}`, name, timeText(createdAtMs), labels, stateOf(key)]
     },
     none: `${account.email ?? account.name} has no keys yet.`,
   })
@@ -349,9 +350,9 @@ function shownKey(key: ApiKey): JsonObject {
     name,
     prefix,
     last_four: lastFour,
-    created_at: time(createdAtMs),
-    revoked_at: time(revokedAtMs),
-    expires_at: time(expiresAtMs),
+    created_at: timeText(createdAtMs),
+    revoked_at: timeText(revokedAtMs),
+    expires_at: timeText(expiresAtMs),
     models: models === undefined ? null : [...models],
     allow_tools: allowTools === undefined ? null : [...allowTools],
     limits: shownAmounts(limits ?? {}),
@@ -360,9 +361,9 @@ function shownKey(key: ApiKey): JsonObject {
 }
 
 function stateOf({ revokedAtMs, expiresAtMs }: ApiKey): string {
-  if (revokedAtMs !== undefined) return `revoked ${time(revokedAtMs) ?? ''}`
+  if (revokedAtMs !== undefined) return `revoked ${timeText(revokedAtMs)}`
   if (expiresAtMs === undefined) return ''
-  return `${expiresAtMs > Date.now() ? 'expires' : 'expired'} ${time(expiresAtMs) ?? ''}`
+  return `${expiresAtMs > Date.now() ? 'expires' : 'expired'} ${timeText(expiresAtMs)}`
 }
 
 async function raise(
@@ -387,8 +388,4 @@ async function revoke(
   await revokeKey(changingBy(session), account, { accountId: account.id, id })
   session.terminal.out(`${id}: revoked`)
   return 0
-}
-
-function time(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString()
 }

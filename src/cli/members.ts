@@ -18,6 +18,7 @@ import { commandEntry } from './accounts.js'
 import { configOption, declare } from './command.js'
 import { printList } from './print-table-or-json.js'
 import { namedAccount, withStore, type OpenStore, type StoreSession } from './with-store.js'
+import { timeText } from '../base/time-units.js'
 
 /** `sluice members`. */
 export function command(open: OpenStore = withStore) {
@@ -126,20 +127,16 @@ async function list({ store, terminal }: StoreSession, account: Account, isJson:
     json: isJson
       ? ({ member, state }) => ({
           ...{ account: account.name, email: member.email, role: roleOf(member), state },
-          ...{ labels: { ...member.labels }, created_at: timeOf(member.createdAtMs) },
+          ...{ labels: { ...member.labels }, created_at: timeText(member.createdAtMs) },
         })
       : null,
     head: ['E-MAIL', 'ROLE', 'SINCE', 'STATE'],
     cells: ({ member, state }) => {
-      return [member.email, roleOf(member) ?? '', timeOf(member.createdAtMs), state]
+      return [member.email, roleOf(member) ?? '', timeText(member.createdAtMs), state]
     },
     none: `${account.name} has no members.`,
   })
   return 0
-}
-
-function timeOf(ms: number): string {
-  return new Date(ms).toISOString()
 }
 
 function memberEntry(action: string, before: Member | null, after: Member | null): AuditEntry {

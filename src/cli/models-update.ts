@@ -8,7 +8,7 @@ import { whyUnreadable } from '../config/bounded-file.js'
 import { factsOfFamily } from '../config/catalogue.js'
 import type { Catalogue, Config } from '../config/config.js'
 import { editCatalogue, type CatalogueEdit } from '../config/edit-catalogue.js'
-import { loadConfig, readCatalogue, readText, type Loaded } from '../config/load-config.js'
+import { loadConfig, readCatalogue, readText, type Loaded, isFile } from '../config/load-config.js'
 import { packageFile } from '../config/package-file.js'
 import { isOfItsMaker, sourceIn, type PriceSource, type SourceModel } from '../config/price-sources.js'
 import { parseYaml } from '../config/yaml.js'
@@ -134,10 +134,6 @@ function fileOf({ catalogue }: UpdateOptions, loaded: Loaded | null): { read: st
   const { path } = loaded.sources.catalogue
   const write = path === shipped ? join(dirname(loaded.sources.path), 'models.yaml') : path
   return { read: path, write }
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
 async function readSource(from: string): Promise<PriceSource> {
@@ -460,6 +456,7 @@ function dollars(usd: number): string {
   return `${usd < 0 ? '-' : ''}$${Math.abs(usd).toFixed(4)}`
 }
 
-function section(title: string, lines: readonly string[]): string[] {
+/** Lines below a title, after an empty line; nothing without lines. */
+export function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)]
 }

@@ -8,7 +8,7 @@ import type { ModelFacts } from '../formats/chat/model-facts.js'
 import { priceVersionOf } from '../ledger/price-version.js'
 import { problemLines } from './problem-lines.js'
 import { configOption, declare } from './command.js'
-import { updateModels } from './models-update.js'
+import { updateModels, section } from './models-update.js'
 
 type ChangeKind = 'price' | 'limit' | 'fact'
 
@@ -182,10 +182,6 @@ function diffText({ own_file: file, price_version, added, removed, changed }: Co
     '',
     version,
   ].join('\n')
-}
-
-function section(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)]
 }
 
 function changeText({ model, fact, shipped, own }: FactChange): string {

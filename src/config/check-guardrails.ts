@@ -57,9 +57,10 @@ export function checkGuardrails(values: FileValues, report: ReportFinding): void
 
 const NO_PLUGINS = 'needs plugins: list the file of the plugin there'
 
-/** A file that plugins name. */
-interface PluginFiles {
+/** Reads the files that a configuration names. */
+export interface FileReader {
   readonly folder: string
+  /** Null if the file is not readable. */
   readonly readFile: (path: string) => string | null
   readonly whyUnreadable: (path: string) => string
 }
@@ -67,7 +68,7 @@ interface PluginFiles {
 /** The plugins with absolute paths; reports those that cannot be read. */
 export function pluginsOf(
   names: readonly string[],
-  { folder, readFile, whyUnreadable }: PluginFiles,
+  { folder, readFile, whyUnreadable }: FileReader,
   report: ReportFinding,
 ): PluginConfig[] {
   return names.flatMap((name, index) => {
@@ -91,7 +92,7 @@ const MAX_PLUGIN_FILES = 100
 function withImports(
   path: string,
   text: string,
-  readFile: PluginFiles['readFile'],
+  readFile: FileReader['readFile'],
 ): ReadonlyMap<string, string> {
   const texts = new Map([[path, text]])
   // A map visits what is added while it is walked.

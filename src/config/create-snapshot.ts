@@ -5,7 +5,7 @@ import { protectSecrets } from '../hide-secrets.js'
 import { secretsOf } from './secret-settings.js'
 
 /** The values that a snapshot is created from: the result of a successful load. */
-interface SnapshotParts {
+export interface SnapshotParts {
   readonly config: Config
   readonly catalogue: Catalogue
   readonly fileHash: string

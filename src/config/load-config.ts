@@ -196,7 +196,8 @@ function surroundings(folder: string, variables: string | null, env: Env): Omit<
   }
 }
 
-function isFile(path: string): boolean {
+/** Whether a file has this path; false for a folder. */
+export function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 

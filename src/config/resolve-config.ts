@@ -9,7 +9,7 @@ import type { Config, PlanConfig } from './config.js'
 import { checkLimits } from './check-limits.js'
 import { repositoryDocs } from './package-file.js'
 import type { Finding, Path, ReportFinding } from './config-problem.js'
-import { checkGuardrails, pluginsOf } from './check-guardrails.js'
+import { checkGuardrails, pluginsOf, type FileReader } from './check-guardrails.js'
 import { checkRoutes } from './check-routes.js'
 import { archiveOf, checkArchive } from './schema/archive-schema.js'
 import { checkDashboard, dashboardOf } from './schema/dashboard-schema.js'
@@ -162,18 +162,10 @@ const FREE: PlanConfig = { priceUsd: 0, maxKeys: null, limits: {} }
 
 // Resolves `identity:` and checks the rules that the schema cannot express.
 
-/** Inputs for checking the section. */
-interface IdentityContext {
-  readonly folder: string
-  /** Null if the file is not readable. */
-  readonly readFile: (path: string) => string | null
-  readonly whyUnreadable: (path: string) => string
-}
-
 /** Reports problems that span several keys, addresses that are not allowed, and unreadable files. */
 function checkIdentities(
   identities: readonly IdentityValues[],
-  context: IdentityContext,
+  context: FileReader,
   report: ReportFinding,
 ): void {
   identities.forEach((each, index) => {
@@ -193,7 +185,7 @@ function checkIdentities(
 function checkKeySource(
   { issuer, jwks_uri: address, jwks_file: file }: IdentityValues,
   path: Path,
-  { readFile, whyUnreadable }: IdentityContext,
+  { readFile, whyUnreadable }: FileReader,
   report: ReportFinding,
 ): void {
   if (address !== undefined && file !== undefined) {

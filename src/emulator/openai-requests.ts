@@ -100,7 +100,8 @@ function openAiModel(body: JsonObject, anyModel: boolean): string {
   return model
 }
 
-function refuse(param: string, message: string, code: string | null = null): never {
+/** Replies 400 with the parameter and the message of OpenAI. */
+export function refuse(param: string, message: string, code: string | null = null): never {
   refuseOpenAi(400, message, { param, code })
 }
 

@@ -33,6 +33,7 @@ import {
   isOpenAiModel,
   mediaTypeOf,
   textOf,
+  refuse,
 } from './openai-requests.js'
 import { seededRandom, lettersOf, type RandomSource } from './seeded-random.js'
 import { signState, verifyState } from './state-signatures.js'
@@ -382,10 +383,6 @@ export function readResponses(request: ParsedRequest): ResponsesRequest {
       ? (numberOf(body.top_logprobs) ?? 0)
       : undefined,
   }
-}
-
-function refuse(param: string, message: string, code: string | null = null): never {
-  refuseOpenAi(400, message, { param, code })
 }
 
 function itemsIn(body: JsonObject): JsonObject[] {

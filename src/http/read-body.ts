@@ -1,5 +1,5 @@
 /** Reads the whole body of a small request, such as one of the dashboard or the admin API. */
-import { GatewayError } from '../errors.js'
+import { GatewayError, bodyTooLarge } from '../errors.js'
 import { headerOf, type HttpRequest, type HttpResponse } from './message.js'
 
 /** Rejects with `body_too_large` at the first byte over the limit, or with `client_gone`. */
@@ -20,7 +20,7 @@ function passBody(
   { maxBytes, take }: { readonly maxBytes: number; readonly take: (chunk: Buffer) => void },
 ): Promise<void> {
   const length = headerOf(req, 'content-length')
-  if (length !== undefined && Number(length) > maxBytes) return Promise.reject(tooLarge(maxBytes))
+  if (length !== undefined && Number(length) > maxBytes) return Promise.reject(bodyTooLarge(maxBytes))
   return new Promise((resolve, reject) => {
     let bytes = 0
     const refused = (error: GatewayError): void => {
@@ -29,7 +29,7 @@ function passBody(
     }
     const count = (chunk: Buffer): void => {
       bytes += chunk.length
-      if (bytes > maxBytes) refused(tooLarge(maxBytes))
+      if (bytes > maxBytes) refused(bodyTooLarge(maxBytes))
       else take(chunk)
     }
     res.onRefused = refused
@@ -38,8 +38,4 @@ function passBody(
     })
     req.on('data', count).once('end', resolve)
   })
-}
-
-function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }

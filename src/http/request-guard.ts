@@ -142,7 +142,7 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
         const lower = name.toLowerCase()
         const problem = frameHeader(lower, raw[i + 1] ?? '', seen)
         if (problem !== null) return problem
-        const bit = CREDENTIALS.get(lower) ?? 0
+        const bit = SINGLE_HEADERS.get(lower) ?? 0
         // RFC 9113, 8.2.3: HTTP/2 may split the cookie.
         if (bit === COOKIE && seen.authority !== null) continue
         if ((credentials & bit) !== 0) return malformed(`The header ${lower} must occur only once`)
@@ -155,7 +155,7 @@ function headersProblem(raw: readonly string[], seen: Seen): WireError | null {
 
 const COOKIE = 1
 /** A bit for each header that identifies the caller or the body: two programs could use different ones. */
-const CREDENTIALS: ReadonlyMap<string, number> = new Map([
+const SINGLE_HEADERS: ReadonlyMap<string, number> = new Map([
   ['cookie', COOKIE],
   ['x-api-key', 2],
   ['content-type', 4],

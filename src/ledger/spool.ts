@@ -29,6 +29,7 @@ import { isBudgetKind, isWindowed, isWindowKind, windowAmounts } from '../store/
 import { readEntry, writeEntry } from '../store/records/entry-text.js'
 import { connect, isBusy, type Connection } from '../store/sqlite/driver.js'
 import type { LedgerEntry } from './entry.js'
+import { isMissing } from '../base/file-access.js'
 
 /** Maximum size of a segment: small enough to be read at once, large enough for 10,000 entries. */
 const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -302,11 +303,6 @@ function textOf(path: string): string {
     if (isMissing(error)) return ''
     throw error
   }
-}
-
-/** Whether the error means that a file does not exist. */
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 function checksum(text: string): string {

@@ -7,6 +7,7 @@ import type { Catalogue } from '../config/catalogue.js'
 import type { Config, LimitConfig, RouteConfig } from '../config/config.js'
 import { accountPages, keyPages } from '../store/list-all.js'
 import type { Store } from '../store/store.js'
+import { withoutStart } from '../gateway/routing/router.js'
 
 /** The key of chats in the dashboard, which is in no store. */
 const PLAYGROUND = 'playground'
@@ -98,10 +99,6 @@ function mayFallUnder(
 /** Whether one of the texts is the start of the other. */
 function fit(one: string, other: string): boolean {
   return one.startsWith(other) || other.startsWith(one)
-}
-
-function withoutStart(model: string, strip: string): string {
-  return model.startsWith(strip) ? model.slice(strip.length) : model
 }
 
 /** Whether any rule selects an account, a key, a label or users. */

@@ -3,6 +3,7 @@ import { open, readdir, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFolder } from '../base/private-files.js'
 import type { SealedRecords } from '../store/sealed-records.js'
+import { isMissing } from '../base/file-access.js'
 
 /** The file of a chunk. */
 interface ChunkOwner {
@@ -90,10 +91,6 @@ export class FolderChunks implements Chunks {
     if (!ID.test(id)) throw new Error('not an id of a file')
     return join(this.folder, id)
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 /** Removes a chunk at the end that is not whole. */

@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Logger } from '../observe/log.js'
+import { isMissing } from '../base/file-access.js'
 
 const run = promisify(execFile)
 
@@ -92,7 +93,7 @@ class Messages {
       await run('systemd-notify', assignments, { timeout: SEND_MS })
       this.isFailing = false
     } catch (error) {
-      this.isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+      this.isMissing = isMissing(error)
       if (!this.isFailing) this.log.error('systemd cannot be notified', error)
       this.isFailing = true
     } finally {

@@ -14,7 +14,7 @@ const ROOT = 'src/dashboard/web'
 
 /** A folder imports values only from folders above it. */
 const ROWS: readonly (readonly string[])[] = [
-  ['format', 'routing'],
+  ['format', 'listeners', 'routing'],
   ['api'],
   ['components', 'shell'],
   ['pages'],

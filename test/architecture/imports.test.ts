@@ -96,6 +96,8 @@ const SIBLING_VALUES: Readonly<Record<string, string>> = {
   'limits/find-limits.ts → accounts/limit-raises.ts': 'the limits of a key or account at a time',
   'limits/find-limits.ts → accounts/plans.ts':
     'keys and requests look the plan of an account up with one function',
+  'limits/unmatched-rules.ts → gateway/routing/router.ts':
+    'what a route strips of the name of a model is decided in one place',
   'limits/unmatched-rules.ts → store/list-all.ts':
     'rules are compared with all accounts and keys, which one place reads page by page',
   'accounts/members.ts → store/list-all.ts':

@@ -8,6 +8,7 @@ import type { AuditEntry } from '../../store/audit-trail.js'
 import type { SettingChange } from '../../config/config.js'
 import type { Account, ApiKey, Member, User } from '../account.js'
 import { displayNameOf } from '../names.js'
+import { timeText } from '../../base/time-units.js'
 
 /** `acme; plan: starter → pro` */
 export function accountChangeText(before: Account | null, after: Account): string {
@@ -105,7 +106,7 @@ export function memberChange(before: Member | null, after: Member | null): Audit
 /** The key that a rotation replaces, and the new one with the end of the old one, if it is known. */
 export function keyRotation(old: ApiKey, created: ApiKey, oldEndsAtMs?: number): AuditChange {
   const fields = ({ id, prefix, lastFour }: ApiKey) => ({ id, prefix, last_four: lastFour })
-  const previous = oldEndsAtMs === undefined ? {} : { previous_expires_at: time(oldEndsAtMs) }
+  const previous = oldEndsAtMs === undefined ? {} : { previous_expires_at: timeText(oldEndsAtMs) }
   return { before: fields(old), after: { ...fields(created), ...previous } }
 }
 
@@ -117,8 +118,8 @@ function keyFields(key: ApiKey): JsonObject {
     allow_tools: allowTools === undefined ? null : [...allowTools],
     limits: shownAmounts(limits ?? {}),
     labels: { ...labels },
-    expires_at: time(expiresAtMs),
-    revoked_at: time(revokedAtMs),
+    expires_at: timeText(expiresAtMs),
+    revoked_at: timeText(revokedAtMs),
     imported: imported === true,
   }
 }
@@ -168,8 +169,4 @@ const EMPTY = ['null', '{}', 'false']
 function short(value: NonNullable<JsonObject[string]> | null): JsonObject[string] {
   const text = JSON.stringify(value)
   return text.length <= MAX_VALUE ? value : `${text.slice(0, MAX_VALUE)}…`
-}
-
-function time(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString()
 }

@@ -42,12 +42,6 @@ export interface Changing {
   readonly bounds?: Bounds
 }
 
-/** A key with its secret, which is not stored; null: only its digest was given. */
-export interface KeyWithSecret {
-  readonly key: ApiKey
-  readonly secret: string | null
-}
-
 /** Maximum active keys of an account whose plan has no limit (`max_keys: unlimited`). */
 const UNLIMITED_KEYS = 10_000
 

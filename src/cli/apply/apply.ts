@@ -9,7 +9,7 @@ import { isOwnName } from '../../accounts/names.js'
 import { freshKey, type FreshKey } from '../../accounts/changes/decide.js'
 import { titleOf, type ReadDocuments, type WantedObject } from '../../control/admin/documents.js'
 import { textIn } from '../../accounts/changes/field-types.js'
-import { holdingsText, type PlannedChange } from '../../control/admin/plan-and-apply.js'
+import { holdingsText, type PlannedChange, type Applied } from '../../control/admin/plan-and-apply.js'
 import type { Plans } from '../../accounts/plans.js'
 import { yamlText } from '../../config/yaml.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
@@ -39,7 +39,6 @@ import {
   serverTarget,
   storeTarget,
   writesSecret,
-  type AppliedResult,
   type PlannedResult,
   type Target,
 } from './targets.js'
@@ -242,10 +241,7 @@ class Work {
    * Prints the result, and the manifests of keys that were made; puts the files of secrets into place.
    * Returns whether all of it succeeded.
    */
-  private finish(
-    { changes, unchanged, failures }: AppliedResult,
-    { fresh, files, objects }: Secrets,
-  ): boolean {
+  private finish({ changes, unchanged, failures }: Applied, { fresh, files, objects }: Secrets): boolean {
     const created = new Set(
       changes.flatMap(({ action, kind, index }) => {
         return action === 'create' && kind === 'Key' && index !== null ? [index] : []

@@ -20,9 +20,9 @@ import { textIn, without } from '../../accounts/changes/field-types.js'
 import {
   planApply,
   runApply,
-  type FailedAccount,
   type Plan,
   type PlannedChange,
+  type Applied,
 } from '../../control/admin/plan-and-apply.js'
 import { arrayOf, isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import { codeWithAdvice } from '../../base/file-access.js'
@@ -66,18 +66,11 @@ export interface PlannedResult {
   readonly warnings: readonly string[]
 }
 
-/** What was applied; a failure is that of an account. */
-export interface AppliedResult {
-  readonly changes: readonly PlannedChange[]
-  readonly unchanged: number
-  readonly failures: readonly FailedAccount[]
-}
-
 /** One of the two targets. */
 export interface Target {
   plan(): Promise<PlannedResult>
   /** `fresh`: the secrets of new keys by the place of their document. */
-  apply(fresh: ReadonlyMap<number, FreshKey>): Promise<AppliedResult>
+  apply(fresh: ReadonlyMap<number, FreshKey>): Promise<Applied>
 }
 
 /** The settings of the command. */

@@ -2,7 +2,7 @@
  * The features that `sluice doctor` tries on an upstream: for each a request of chat completions, what its
  * reply must show, and the edits of bodies (`quirks`) that help vendors which refuse it.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../base/json.js'
+import { arrayOf, objectOf, stringOf, type JsonObject, parsedJson, isObject } from '../../base/json.js'
 import type { QuirksConfig } from '../../config/config.js'
 import type { ModelFacts } from '../../formats/chat/model-facts.js'
 import { PICTURE } from '../rehearse/checks.js'
@@ -115,7 +115,7 @@ export const FEATURES: readonly Feature[] = [
       messages: [{ role: 'user', content: 'Reply with a JSON object with the member "city" for Paris.' }],
       response_format: { type: 'json_object' },
     },
-    differs: ({ text }) => (objectIn(text) === null ? 'the reply is not a JSON object' : null),
+    differs: ({ text }) => (isObject(parsedJson(text)) ? null : 'the reply is not a JSON object'),
     fixes: [{ drop: ['response_format'] }],
   },
   {
@@ -125,8 +125,8 @@ export const FEATURES: readonly Feature[] = [
       response_format: { type: 'json_schema', json_schema: { name: 'city', schema: CITY, strict: true } },
     },
     differs: ({ text }) => {
-      const value = objectIn(text)
-      const fits = value !== null && typeof value['city'] === 'string' && Object.keys(value).length === 1
+      const value = parsedJson(text)
+      const fits = isObject(value) && typeof value['city'] === 'string' && Object.keys(value).length === 1
       return fits ? null : 'the reply does not match the schema'
     },
     fixes: [{ drop: ['response_format'] }],
@@ -186,17 +186,8 @@ function calling({ calls }: ProbeReply, names: readonly string[]): string | null
       ? 'the reply has no tool call'
       : `the reply calls ${called.join(', ')}, not ${missing.join(', ')}`
   }
-  const wrong = calls.find(({ json }) => stringOf(objectOf(objectIn(json))['city']) === undefined)
+  const wrong = calls.find(({ json }) => stringOf(objectOf(parsedJson(json))['city']) === undefined)
   return wrong === undefined ? null : `the arguments of ${wrong.name} do not match its schema: ${wrong.json}`
-}
-
-function objectIn(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The requests of `sluice login`, `token`, `logout` and `whoami`: device flow, renewal, revocation, use. */
-import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
+import { numberOf, objectOf, stringOf, type JsonObject, parsedJson } from '../../base/json.js'
 import { packageVersion } from '../../config/package-file.js'
 import type { LoginEntry } from './login-file.js'
 
@@ -158,14 +158,5 @@ async function send(
   } catch {
     throw new LoginError(`${new URL(address).origin} does not answer`)
   }
-  return { status: reply.status, json: jsonIn(text) }
-}
-
-function jsonIn(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
-  }
+  return { status: reply.status, json: objectOf(parsedJson(text)) }
 }

@@ -1,6 +1,6 @@
 /** `sluice plan`: compares two configurations on recent requests. No side effects. */
 import * as z from 'zod'
-import { type Catalogue, type Config, isConfigured, type ServerConfig } from '../../config/config.js'
+import { type Config, isConfigured, type ServerConfig } from '../../config/config.js'
 import {
   loadConfig,
   loadConfigAs,
@@ -23,6 +23,7 @@ import type { JsonObject } from '../../base/json.js'
 import { originOf } from '../running-gateway.js'
 import { TASK_NAMES } from '../../formats/chat/operations.js'
 import { mergedHeads, type RequestHead } from '../../gateway/report/recent-requests.js'
+import type { SnapshotParts } from '../../config/create-snapshot.js'
 
 /** `sluice plan`. */
 export function command() {
@@ -130,19 +131,12 @@ function printErrors(errors: readonly ConfigProblem[], isJson: boolean): number 
   return 1
 }
 
-/** A loaded configuration. */
-interface Loaded {
-  readonly config: Config
-  readonly catalogue: Catalogue
-  readonly fileHash: string
-}
-
 type PlanResult = Omit<Plan, 'from_file' | 'to_file'>
 
 /** The plan, or a text with the reason why there is none. */
 async function planOf(
-  before: Loaded,
-  after: Loaded,
+  before: SnapshotParts,
+  after: SnapshotParts,
   { isOffline, isLive }: { readonly isOffline: boolean; readonly isLive: boolean },
 ): Promise<PlanResult | string> {
   const [from, to] = [new ComparedConfig(before), new ComparedConfig(after)]

@@ -5,7 +5,7 @@
 import { isContent, type ChatEvent, type EventSink } from '../../formats/chat/event.js'
 import { Fold, type Reply } from '../../formats/chat/fold.js'
 import { Grammar } from '../../formats/chat/grammar.js'
-import { arrayOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
+import { arrayOf, numberOf, objectOf, stringOf, type JsonObject, parsedJson } from '../../base/json.js'
 import type { ModelFacts, ModelFamily } from '../../formats/chat/model-facts.js'
 import type { ChatRequest } from '../../formats/chat/request.js'
 import type { DialectName, UpstreamCodec } from '../../formats/dialect.js'
@@ -93,7 +93,7 @@ export class Format {
 
   /** The error in a body; `kind` is empty if the body is not an error of the format. */
   errorIn(text: string, status: number): ClientError {
-    const body = parsed(text)
+    const body = objectOf(parsedJson(text))
     const error = objectOf(body['error'])
     const message = stringOf(error['message']) ?? text.slice(0, 200)
     switch (this.name) {
@@ -117,15 +117,6 @@ export class Format {
       default:
         return this.name satisfies never
     }
-  }
-}
-
-function parsed(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
   }
 }
 

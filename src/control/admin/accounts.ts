@@ -21,14 +21,13 @@ import {
 import { invalid } from '../../accounts/changes/refusal.js'
 import type { Account, KeyLimits } from '../../accounts/account.js'
 import { randomBase62 } from '../../accounts/key-secret.js'
-import { type JsonObject } from '../../base/json.js'
+import type { JsonObject } from '../../base/json.js'
 import type { AdminToken } from '../../store/admin-tokens.js'
 import type { AccountDecision, AccountState } from '../../store/account-changes.js'
 import { unmet } from './conditional-requests.js'
 import {
   patchedObject,
   textIn,
-  textType,
   without,
   type Fields,
   readFields,
@@ -43,8 +42,8 @@ import { actorOf, PAGE_PARAMETERS, pageOf, type AdminServices, TRUE_OR_FALSE } f
 import { accountNamed, assertNotOwn, misnamed, sees } from './token-access.js'
 import { tokenBounds } from './token-bounds.js'
 import { withBelow } from '../../usage/account-selection.js'
+import { ANY } from './usage.js'
 
-const TEXT = textType((text) => text.length <= 400, { fix: 'Send a shorter text.' })
 const ACCOUNT = replyForm('Account', () => fieldsObject(accountFields('', null)))
 const LIMITS = replyForm('Limits', () => fieldsObject(ACCOUNT_LIMIT_FIELDS))
 /** Repetitions of a change that another one overtook. */
@@ -61,8 +60,8 @@ export function accountRoutes(services: AdminServices): AdminRoute[] {
       query: {
         ...PAGE_PARAMETERS,
         label: LABEL_FILTER,
-        parent: { type: TEXT, means: 'Only those with this parent.' },
-        member: { type: TEXT, means: 'Only those with this member.' },
+        parent: { type: ANY, means: 'Only those with this parent.' },
+        member: { type: ANY, means: 'Only those with this member.' },
         disabled: { type: TRUE_OR_FALSE, means: 'Only disabled ones, or only others.' },
       },
       replies: { 200: listForm(ACCOUNT) },

@@ -93,7 +93,7 @@ interface Failure {
 }
 
 /** An account that was not applied. */
-export interface FailedAccount extends Failure {
+interface FailedAccount extends Failure {
   readonly account: string
 }
 

@@ -2,20 +2,12 @@
 import { useMemo, useSyncExternalStore, type AnchorHTMLAttributes, type MouseEvent } from 'react'
 import type { Key } from '../../control/dashboard/schema/schema.js'
 import { hasCredential } from './format/secret-text.js'
+import { Listeners } from './listeners.js'
 
 const BASE = '/dashboard'
-const listeners = new Set<() => void>()
+const listeners = new Listeners()
 
-function changed(): void {
-  for (const listener of listeners) listener()
-}
-
-window.addEventListener('popstate', changed)
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener)
-  return () => listeners.delete(listener)
-}
+window.addEventListener('popstate', listeners.tell)
 
 function current(): string {
   return window.location.pathname + window.location.search
@@ -39,7 +31,7 @@ export function pathNow(): string {
 
 /** The current location; re-renders the caller when it changes. */
 export function useLocation(): PageLocation {
-  const text = useSyncExternalStore(subscribe, current)
+  const text = useSyncExternalStore(listeners.subscribe, current)
   return useMemo(() => {
     const url = new URL(text, window.location.origin)
     const path = url.pathname.startsWith(BASE) ? url.pathname.slice(BASE.length) : url.pathname
@@ -57,7 +49,7 @@ export function go(path: string, options: { readonly replace?: boolean } = {}): 
   const target = address(path)
   if (options.replace === true) window.history.replaceState(null, '', target)
   else window.history.pushState(null, '', target)
-  changed()
+  listeners.tell()
 }
 
 /** Changes parameters of the query and keeps the others; null removes one. */

@@ -5,7 +5,7 @@
  * 3.3.0; Gemini API reference, "Files".
  */
 import { createHash } from 'node:crypto'
-import { objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
+import { objectOf, stringOf, type JsonObject, type JsonValue, parsedJson } from '../../base/json.js'
 import { anthropicFrames, checkAnthropicKey } from '../anthropic-requests.js'
 import {
   errorReply,
@@ -185,7 +185,7 @@ export class EmulatedFiles {
     const parts = formParts(raw, request.headers['content-type']) ?? []
     const bytes = parts.at(-1)
     if (bytes === undefined || parts.length < 2) return objectError('gemini', 400, 'Upload has no file.')
-    const about = objectOf(objectOf(jsonOf(parts[0]?.content.toString() ?? ''))['file'])
+    const about = objectOf(objectOf(parsedJson(parts[0]?.content.toString() ?? ''))['file'])
     const kept = {
       ...{ provider: 'gemini' as const, purpose: '', isMade: false, atMs: request.now * 1000 },
       ...{ id: this.newId(''), name: displayNameIn(about) ?? '', type: bytes.type },
@@ -202,14 +202,6 @@ export class EmulatedFiles {
     if (provider === 'anthropic') return jsonReply(provider, { data: shown, next_page: null })
     const ends = { first_id: own[0]?.id ?? null, last_id: own.at(-1)?.id ?? null }
     return jsonReply(provider, { object: 'list', data: shown, ...ends, has_more: false })
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }
 

@@ -7,6 +7,7 @@ import type { CacheMark } from '../chat/request.js'
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
 import type { NestedJson } from '../wire/json/nested-json.js'
 import { shortHash } from '../wire/sha256.js'
+import { isBlank } from '../wire/block-turns.js'
 
 /** The current API version, which rejects sampling parameters. */
 export const VERSION = '2026-10-21'
@@ -16,15 +17,6 @@ export const VERSION_WITH_SAMPLING = '2023-06-01'
 
 /** The provider name of opaque blocks and the origin of thinking parts. */
 export const PROVIDER = 'anthropic'
-
-/** The only property of the function tool that replaces a custom (free text) tool. */
-export const CUSTOM_INPUT = 'input'
-
-/** A turn in the Messages format. */
-export interface WireMessage {
-  role: 'user' | 'assistant' | 'system'
-  content: JsonObject[]
-}
 
 /**
  * The `cache_control` member for a mark; no member without one. The API's default lifetime is five minutes.
@@ -45,11 +37,6 @@ export function wireId(id: string): string {
   return `${id.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 48)}_${shortHash(id)}`
 }
 
-/** True for text that the API rejects as a block: empty or only white space. */
-export function isBlank(text: string): boolean {
-  return text.trim() === ''
-}
-
 /** The names of found tools, for upstreams without references to tools. */
 export function foundText(names: readonly string[]): string {
   return `${names.length === 1 ? 'Tool' : 'Tools'} found: ${names.join(', ')}`
@@ -68,13 +55,4 @@ export function inputOf(text: string, nested: NestedJson): JsonObject {
   if (isBlank(text)) return {}
   const value = nested.parse(text)
   return isObject(value) ? value : { _raw: text }
-}
-
-/** The JSON value of a text; `undefined` if it is not JSON. */
-export function parseJson(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue
-  } catch {
-    return undefined
-  }
 }

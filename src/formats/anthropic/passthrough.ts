@@ -17,7 +17,7 @@ import { hasNoArguments } from '../wire/json/no-arguments.js'
 import { MALFORMED_REPLY, strayFrame } from '../wire/upstream-errors.js'
 import { wireId } from './constants.js'
 import { decodeErrorPayload } from './upstream/decode-error.js'
-import { SLOT, finishReason } from './upstream/decode-reply.js'
+import { SLOT, finishReason, TEXT_DELTAS } from './upstream/decode-reply.js'
 import { MessageUsage } from './upstream/decode-usage.js'
 
 /**
@@ -126,9 +126,6 @@ function withId(block: JsonObject, key: 'id' | 'tool_use_id', id: string): JsonO
 /** The members of a delta that hold text. */
 const TEXT_MEMBERS = /"(?:text|thinking|partial_json)"\s*:\s*"/g
 const DELTA = '"delta"'
-
-/** Deltas that change no state of the watcher. */
-const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
 /**
  * Watches a Messages stream that passes through unchanged, for usage, stop reason, errors and the first
@@ -289,5 +286,5 @@ function hasContent(delta: JsonObject): boolean {
 }
 
 function isPlainDelta({ type, delta }: JsonObject): boolean {
-  return type === 'content_block_delta' && PLAIN.has(objectOf(delta).type)
+  return type === 'content_block_delta' && TEXT_DELTAS.has(objectOf(delta).type)
 }

@@ -4,7 +4,7 @@
  * Source: the service description that AWS generates its SDKs from, botocore 1.44.5
  * `data/bedrock-runtime/2023-09-30/service-2.json`, and recorded traffic.
  */
-import { isObject, type JsonObject, type JsonValue } from '../../base/json.js'
+import { isObject, type JsonObject } from '../../base/json.js'
 import type { ModelFacts } from '../chat/model-facts.js'
 import { TOOL_NAMES } from '../vendors.js'
 import { wireName } from '../wire/tool-names.js'
@@ -14,15 +14,6 @@ export const PROVIDER = 'converse'
 
 /** The dialect of the reasoning state: of all models only Claude signs its reasoning. */
 export const STATE_ORIGIN = 'anthropic'
-
-/** The only property of the function tool that replaces a custom (free text) tool. */
-export const CUSTOM_INPUT = 'input'
-
-/** A turn in the Converse format. */
-export interface WireMessage {
-  role: 'user' | 'assistant' | 'system'
-  content: JsonObject[]
-}
 
 /** Whether it is a model of Anthropic, by its facts or its id (`us.anthropic.claude-…`, an ARN with it). */
 export function isClaude({ id, family }: Pick<ModelFacts, 'id' | 'family'>): boolean {
@@ -34,23 +25,9 @@ export function isNova({ id }: Pick<ModelFacts, 'id'>): boolean {
   return /\bamazon\.nova-|^nova-/.test(id)
 }
 
-/** True for text that the API rejects as a block: empty or only white space. */
-export function isBlank(text: string): boolean {
-  return text.trim() === ''
-}
-
 /** A call id in the alphabet and length of tool names, which the API requires of both. */
 export function wireId(id: string): string {
   return wireName(id, TOOL_NAMES.converse)
-}
-
-/** The JSON value of a text; `undefined` if it is not JSON. */
-export function parseJson(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue
-  } catch {
-    return undefined
-  }
 }
 
 /** The `reasoningContent` of a block; undefined if it is not a block of reasoning. */

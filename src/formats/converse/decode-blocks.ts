@@ -4,11 +4,20 @@
  * interleaved blocks and missing stops lose no content.
  */
 import type { ChatEvent, Citation, EventSink } from '../chat/event.js'
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../base/json.js'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+  parsedJson,
+} from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
 import { ClientProperties } from '../wire/property-names.js'
-import { CUSTOM_INPUT, parseJson, PROVIDER } from './constants.js'
+import { PROVIDER } from './constants.js'
+import { customInput } from '../wire/custom-tools.js'
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
 type Fault = string | null
@@ -301,17 +310,11 @@ function callStart({ start, index, kind }: Block): Extract<ChatEvent, { type: 't
   return kind === 'custom' ? { ...call, custom: true } : call
 }
 
-/** A custom tool's input is its only string property; other input is passed unchanged. */
-function customInput(json: string): string {
-  const input = stringOf(objectOf(parseJson(json))[CUSTOM_INPUT])
-  return input ?? (json === '{}' ? '' : json)
-}
-
 /** What Bedrock's own tools did, as the next request must repeat it. */
 function opaqueBlock({ start, pending, parts }: Block): JsonObject {
   const { toolUse, toolResult } = start
   if (isObject(toolUse)) {
-    return { toolUse: { ...toolUse, input: parseJson(pending === '' ? '{}' : pending) ?? {} } }
+    return { toolUse: { ...toolUse, input: parsedJson(pending === '' ? '{}' : pending) ?? {} } }
   }
   if (!isObject(toolResult) || parts.length === 0) return start
   return { toolResult: { ...toolResult, content: [...arrayOf(toolResult.content), ...parts] } }

@@ -4,7 +4,7 @@
  */
 import type { WireError } from '../../errors.js'
 import type { ChatEvent, EventSink, FinishReason } from '../chat/event.js'
-import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../base/json.js'
+import { isObject, numberOf, objectOf, stringOf, type JsonObject, parsedJson } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import type { StreamDecoder } from '../dialect.js'
 import { decodeAwsException, proxyErrorIn } from '../wire/aws/decode-error.js'
@@ -13,7 +13,6 @@ import { FrameShapes } from '../wire/frames/frame-shapes.js'
 import { stopReasonOf } from '../wire/stop-reasons.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../wire/upstream-errors.js'
 import { UsageMeter } from '../wire/usage-meter.js'
-import { parseJson } from './constants.js'
 import { Blocks } from './decode-blocks.js'
 
 /** Emits a grammatical stream for any body. Never throws, except errors of the sink. */
@@ -53,7 +52,7 @@ class ConverseStream implements StreamDecoder {
     if (message.done) return
     const isDelta = name === 'contentBlockDelta'
     const known = isDelta ? this.shapes.read(data) : null
-    const payload = known ?? parseJson(data)
+    const payload = known ?? parsedJson(data)
     if (!isObject(payload)) return message.malformed('an event is not a JSON object')
     switch (name) {
       case 'messageStart':

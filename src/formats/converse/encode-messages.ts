@@ -18,25 +18,10 @@ import type { Losses } from '../dialect.js'
 import { transcriptOf } from '../wire/inline-media.js'
 import { refused } from '../wire/json/check-fields.js'
 import { NestedJson } from '../wire/json/nested-json.js'
-import {
-  CUSTOM_INPUT,
-  isBlank,
-  isClaude,
-  isNova,
-  PROVIDER,
-  STATE_ORIGIN,
-  wireId,
-  type WireMessage,
-} from './constants.js'
+import { isClaude, isNova, PROVIDER, STATE_ORIGIN, wireId } from './constants.js'
 import { DocumentNames, mediaBlock } from './encode-media.js'
-
-type MessageOf<Role extends Message['role']> = Extract<Message, { role: Role }>
-
-/** The `system` and `messages` members. */
-export interface Conversation {
-  readonly system: JsonObject[]
-  readonly messages: WireMessage[]
-}
+import { CUSTOM_INPUT } from '../wire/custom-tools.js'
+import { isBlank, type WireMessage, type MessageOf, type Conversation } from '../wire/block-turns.js'
 
 /** Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. */
 export function conversation({ messages }: ChatRequest, model: ModelFacts, losses: Losses): Conversation {

@@ -11,7 +11,8 @@ import type { ChatRequest, ReasoningEffort } from '../chat/request.js'
 import { CLAUDE_BUDGET_MIN, claudeBudget } from '../chat/thinking-budgets.js'
 import type { EncodeContext, Losses } from '../dialect.js'
 import { EFFORTS, BINDING_BETA, withoutBoundThinking } from '../wire/claude-thinking.js'
-import { isClaude, reasoningOf, type WireMessage } from './constants.js'
+import { isClaude, reasoningOf } from './constants.js'
+import type { WireMessage } from '../wire/block-turns.js'
 
 /** Members of the body. */
 interface ReasoningFields {

@@ -14,18 +14,19 @@ import type { Continuation, EncodeContext, Losses, TokenCounter } from '../diale
 import { AWS_EVENT_STREAM } from '../wire/aws/event-stream.js'
 import { refused } from '../wire/json/check-fields.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'
-import { hasNoEffect } from '../wire/request-fields.js'
+import { hasNoEffect, WITHOUT_EFFECT } from '../wire/request-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
 import { wireName } from '../wire/tool-names.js'
 import { SCHEMA_RULES, TOOL_NAMES } from '../vendors.js'
 import { enforcedReplySchema, REPLY_SCHEMA } from '../wire/fit-schema.js'
 import { hasObjectRoot } from '../wire/strict-schema.js'
 import { withWireProperties } from '../wire/property-names.js'
-import { isBlank, isClaude, isNova } from './constants.js'
-import { conversation, type Conversation } from './encode-messages.js'
+import { isClaude, isNova } from './constants.js'
+import { conversation } from './encode-messages.js'
 import { reasoningFields, samplingFields } from './encode-reasoning.js'
 import { toolConfig } from './encode-tools.js'
 import { FIELDS, OR_OPENAI } from './fields.js'
+import { isBlank, type Conversation } from '../wire/block-turns.js'
 
 /** The API's maximum number of cache points. */
 const CACHE_POINTS_MAX = 4
@@ -226,16 +227,6 @@ function limitCachePoints(
   body.messages = messages.map(({ role, content }) => ({ role, content: kept(content) }))
 }
 
-/** Fields that do not affect the reply. */
-const SILENT: ReadonlySet<string> = new Set([
-  'metadata',
-  'prediction',
-  'prompt_cache_key',
-  'prompt_cache_options',
-  'prompt_cache_retention',
-  'stream_options',
-])
-
 /** Fields that must not be dropped, and why. */
 const REFUSED: Readonly<Record<string, string>> = {
   audio: 'Bedrock does not generate audio',
@@ -249,7 +240,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   loseFields(request, FIELDS, losses)
   for (const [field, value = null] of Object.entries(request.rest)) {
-    if (value === null || SILENT.has(field)) continue
+    if (value === null || WITHOUT_EFFECT.has(field)) continue
     const isAudio = field === 'modalities' && Array.isArray(value) && value.includes('audio')
     const why = isAudio ? REFUSED.audio : Object.hasOwn(REFUSED, field) ? REFUSED[field] : undefined
     if (why !== undefined) throw refused(field, `${why}. Leave it out${OR_OPENAI}`)

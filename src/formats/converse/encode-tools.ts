@@ -11,9 +11,10 @@ import { SCHEMA_RULES } from '../vendors.js'
 import { enforcedSchema, fitSchema, TOOL_SCHEMA } from '../wire/fit-schema.js'
 import { refused } from '../wire/json/check-fields.js'
 import { loseFields } from '../wire/scalar-fields.js'
-import { CUSTOM_INPUT, isClaude, isNova } from './constants.js'
+import { isClaude, isNova } from './constants.js'
 import { cachePoint, cachingOf } from './encode-messages.js'
 import { PARALLEL_CALLS } from './fields.js'
+import { CUSTOM_SCHEMA } from '../wire/custom-tools.js'
 
 /**
  * `toolConfig`; undefined without tools. `forced`: the model accepts a choice that forces a call; another
@@ -78,7 +79,7 @@ function toolSpec(tool: Tool, at: number, { model, losses, budget }: ToolContext
   if (tool.description !== undefined && tool.description !== '') spec.description = tool.description
   if (tool.custom !== undefined) {
     refuseGrammar(tool, at)
-    spec.inputSchema = { json: isNova(model) ? OPEN_CUSTOM_SCHEMA : CUSTOM_SCHEMA }
+    spec.inputSchema = { json: isNova(model) ? CUSTOM_SCHEMA : CLOSED_CUSTOM_SCHEMA }
     return spec
   }
   budget.path = `tools[${at}].function.parameters`
@@ -104,12 +105,7 @@ function inputSchema(parameters: JsonObject | undefined, isClosed: boolean): Jso
   return isClosed ? { ...empty, additionalProperties: false } : empty
 }
 
-const OPEN_CUSTOM_SCHEMA: JsonObject = {
-  type: 'object',
-  properties: { [CUSTOM_INPUT]: { type: 'string' } },
-  required: [CUSTOM_INPUT],
-}
-const CUSTOM_SCHEMA: JsonObject = { ...OPEN_CUSTOM_SCHEMA, additionalProperties: false }
+const CLOSED_CUSTOM_SCHEMA: JsonObject = { ...CUSTOM_SCHEMA, additionalProperties: false }
 
 function refuseGrammar(tool: Tool, at: number): void {
   const format = tool.custom?.format

@@ -24,9 +24,6 @@ export const PROVIDER = 'gemini'
  */
 export const SKIP_SIGNATURE = 'skip_thought_signature_validator'
 
-/** The only argument of the function that replaces a custom (free text) tool. */
-export const CUSTOM_INPUT = 'input'
-
 /** The API's maximum of inline bytes in a request; larger media needs the Files API. */
 export const MAX_INLINE_BYTES = 20 * 1024 * 1024
 

@@ -41,6 +41,7 @@ import {
   citesPages,
   ONE_SEARCH,
 } from './upstream/decode-reply.js'
+import { utf8 } from '../wire/json/full-scan.js'
 
 /** Upstreams refuse a choice among tools without tools. */
 function choiceEdits(body: JsonObject): Edit[] {
@@ -577,10 +578,6 @@ function callsIn(choice: JsonValue): readonly JsonValue[] {
 
 function hasErrorReason(choice: JsonValue): boolean {
   return objectOf(choice)['finish_reason'] === 'error'
-}
-
-function utf8(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
 /** Usage, finish reason, error and model of a whole reply. */

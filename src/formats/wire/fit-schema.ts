@@ -36,7 +36,14 @@ interface SchemaContext {
 }
 
 /** Keywords without influence on the values that a schema allows, or that are no longer needed. */
-const SILENT: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$defs', 'definitions', 'title'])
+const NO_CONSTRAINTS: ReadonlySet<string> = new Set([
+  '$schema',
+  '$id',
+  '$comment',
+  '$defs',
+  'definitions',
+  'title',
+])
 
 /** The paths of every loss in the schema of a tool, and of a reply. */
 export const TOOL_SCHEMA = 'tools.parameters'
@@ -108,7 +115,7 @@ function withKeywords(
   if (Object.keys(root).every(isTaken)) return root
   // A closed root changes nothing for the model, which gets the declared properties only.
   const isSilent = (key: string): boolean =>
-    SILENT.has(key) || (key === 'additionalProperties' && root[key] === false)
+    NO_CONSTRAINTS.has(key) || (key === 'additionalProperties' && root[key] === false)
   const lost = Object.keys(root).some((key) => !isTaken(key) && !notAtRoot.includes(key) && !isSilent(key))
   if (lost) report()
   return Object.fromEntries(Object.entries(root).filter(([key]) => isTaken(key)))

@@ -26,6 +26,16 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
   'fallbacks',
 ])
 
+/** Fields that do not change the reply of an upstream without them, in every format. */
+export const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
+  'metadata',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'stream_options',
+])
+
 /**
  * The `model` field. Throws `malformed_request` if it is not a non-empty string, and as `checkModelId` does.
  */

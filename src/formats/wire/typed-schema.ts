@@ -19,7 +19,7 @@ const BESIDE: ReadonlySet<string> = new Set([
   'title',
 ])
 /** Keywords without influence on the values that a schema allows. */
-const SILENT: ReadonlySet<string> = new Set(['$schema', '$comment', 'default', 'examples', 'deprecated'])
+const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$comment', 'default', 'examples', 'deprecated'])
 /** What a schema allows that states nothing. */
 const ANY: readonly string[] = ['string', 'number', 'boolean', 'object', 'array', 'null']
 
@@ -53,7 +53,7 @@ export function withBareUnion(schema: JsonObject, context: UnionContext): JsonOb
   if (typeof $ref === 'string') return bareReference(one, $ref, context)
   if (!Array.isArray(anyOf)) return one
   const shared = Object.fromEntries(
-    Object.entries(one).filter(([key]) => !BESIDE.has(key) && !SILENT.has(key)),
+    Object.entries(one).filter(([key]) => !BESIDE.has(key) && !ANNOTATIONS.has(key)),
   )
   if (Object.keys(shared).length === 0) return one
   context.budget.spend(anyOf.length * (1 + Object.keys(objectOf(shared['properties'])).length))
@@ -81,7 +81,7 @@ function bareReference(schema: JsonObject, $ref: string, { report }: UnionContex
   const others = Object.keys(schema).filter((key) => !BESIDE.has(key) || key === 'anyOf')
   const wire = $ref.replace(/^#\/definitions\//, '#/$defs/')
   if (others.length === 0 && wire === $ref) return schema
-  if (others.some((key) => !SILENT.has(key))) report()
+  if (others.some((key) => !ANNOTATIONS.has(key))) report()
   const kept = Object.entries(schema).filter(([key]) => !others.includes(key))
   return { ...Object.fromEntries(kept), $ref: wire }
 }

@@ -28,7 +28,7 @@ import { FileStore, type StoredFile } from '../../policy/file-store.js'
 import { Journal, type LineUse } from './journal.js'
 import { writeResults, type Missing } from './result-files.js'
 import type { LineServices } from './line-run.js'
-import { finisherOf, runAtVendor, type FinishLine } from './run-at-vendor.js'
+import { finisherOf, runAtVendor, type FinishLine, type BatchEnd } from './run-at-vendor.js'
 import { mayRun, runQueue, Slots, type QueueRun, type RunLine } from './run-queue.js'
 import { serveBatches } from './serve-batches.js'
 import { serveFiles } from './serve-files.js'
@@ -253,7 +253,7 @@ export class Batches {
   private async runQueued(
     work: Omit<QueueRun, 'run' | 'slots' | 'mayStart' | 'progress'> & Pick<Lease, 'isMine'>,
     { records }: CreateServices,
-  ): Promise<End | null> {
+  ): Promise<BatchEnd | null> {
     const { batch, isMine, journal: before } = work
     const { id, info } = batch
     const isNew = info.state === 'validating'
@@ -336,7 +336,7 @@ export class Batches {
    */
   private async conclude(
     { id, info }: Batch,
-    end: Partial<BatchInfo> & Pick<End, 'state'>,
+    end: Partial<BatchInfo> & Pick<BatchEnd, 'state'>,
     { records, files }: CreateServices,
   ): Promise<boolean> {
     let isOurs = false
@@ -428,19 +428,11 @@ export class Batches {
   }
 }
 
-/** How a batch ends. */
-interface End {
-  readonly state: 'completed' | 'failed' | 'cancelled' | 'expired'
-  readonly message: string
-  /** Replies of the upstream that belong to no line. */
-  readonly strays?: number
-}
-
 /** A batch whose results are written. */
 interface Finishing {
   readonly plan: StoredFile
   readonly journal: StoredFile
-  readonly end: End
+  readonly end: BatchEnd
   readonly finish: FinishLine | null
 }
 
@@ -469,7 +461,7 @@ function inProgress({ info }: Batch): { readonly state: 'in_progress' } | null {
 }
 
 /** Why lines of a batch in this state have no result. */
-const MISSING: Readonly<Record<End['state'], Missing>> = {
+const MISSING: Readonly<Record<BatchEnd['state'], Missing>> = {
   completed: { code: 'batch_missing_result', message: 'The upstream has no result of this request.' },
   cancelled: { code: 'batch_cancelled', message: 'The batch was cancelled before this request ran.' },
   failed: {

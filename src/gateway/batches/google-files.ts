@@ -8,7 +8,7 @@
 import type { Identity } from '../../accounts/account.js'
 import { stringOf, objectOf, type JsonObject } from '../../base/json.js'
 import { Pacer } from '../../base/pacer.js'
-import { GatewayError, malformed } from '../../errors.js'
+import { GatewayError, malformed, bodyTooLarge } from '../../errors.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { codingOf } from '../../http/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
@@ -74,7 +74,7 @@ export async function serveGoogleUpload(x: Exchange, kept: Kept): Promise<Delive
 async function start(x: Exchange, { identity, files }: Kept): Promise<Delivery> {
   const { maxBytes, keepMs } = files.settings
   const length = Number(headerOf(x.req, 'x-goog-upload-header-content-length') ?? 0)
-  if (length > maxBytes) throw tooLarge(maxBytes)
+  if (length > maxBytes) throw bodyTooLarge(maxBytes, 'A file')
   const name = (await nameIn(x)) ?? headerOf(x.req, 'x-goog-upload-file-name') ?? 'upload'
   const expiresAtMs = Date.now() + keepMs
   const expectedBytes = length > 0 ? length : maxBytes
@@ -183,8 +183,4 @@ async function checkLines(files: FileStore, file: StoredFile): Promise<void> {
     }
     await pacer.pace()
   }
-}
-
-function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('body_too_large', `A file must not be larger than ${maxBytes} bytes.`)
 }

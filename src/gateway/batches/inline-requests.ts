@@ -1,7 +1,7 @@
 /** Reads the requests of a batch that are in the JSON body of the request itself, as it arrives. */
 import { Pacer } from '../../base/pacer.js'
 import { arrayOf, isObject, objectOf, type JsonObject } from '../../base/json.js'
-import { GatewayError, malformed } from '../../errors.js'
+import { GatewayError, malformed, bodyTooLarge } from '../../errors.js'
 import { MemberScan } from '../../formats/wire/json/member-scan.js'
 import { parseObject } from '../../formats/wire/json/parse-body.js'
 import { codingOf } from '../../http/content-encoding.js'
@@ -50,7 +50,7 @@ export async function storeRequests(
   assertJson(x)
   const { maxBytes, maxLineBytes } = files.settings
   const length = Number(headerOf(x.req, 'content-length') ?? 0)
-  if (length > maxBytes) throw tooLarge(maxBytes)
+  if (length > maxBytes) throw bodyTooLarge(maxBytes, 'A batch')
   const expiresAtMs = Date.now() + MAX_DAYS_KEPT_MS
   const expectedBytes = length || maxBytes
   const of = { name: 'requests', purpose: 'work' as const, expiresAtMs, expectedBytes }
@@ -61,7 +61,7 @@ export async function storeRequests(
   try {
     for await (const chunk of chunksOf(x)) {
       bytes += chunk.length
-      if (bytes > maxBytes) throw tooLarge(maxBytes)
+      if (bytes > maxBytes) throw bodyTooLarge(maxBytes, 'A batch')
       await pacer.pace()
       for (const line of split.write(chunk)) await writer.write(line)
     }
@@ -72,10 +72,6 @@ export async function storeRequests(
     await writer.abort().catch(() => undefined)
     throw error
   }
-}
-
-function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('body_too_large', `A batch must not be larger than ${maxBytes} bytes.`)
 }
 
 /** Splits a body into its requests and the rest. */

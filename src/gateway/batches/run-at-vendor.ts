@@ -41,8 +41,8 @@ interface VendorRun {
   readonly renew: () => Promise<boolean>
 }
 
-/** How a batch ended at a vendor. */
-interface VendorEnd {
+/** How a batch ends, here or at a vendor. */
+export interface BatchEnd {
   readonly state: 'completed' | 'failed' | 'cancelled' | 'expired'
   readonly message: string
   /** Replies that belong to no line, which the vendor has charged. */
@@ -53,7 +53,7 @@ interface VendorEnd {
 const GROUP_BYTES = 65_536
 
 /** Does the next step; null: the batch has not ended. Rejects if the vendor does not answer. */
-export async function runAtVendor(run: VendorRun): Promise<VendorEnd | null> {
+export async function runAtVendor(run: VendorRun): Promise<BatchEnd | null> {
   const { batch, records } = run
   const { id, info } = batch
   if (info.vendor === null) return { state: info.isCancelled ? 'cancelled' : 'completed', message: '' }
@@ -121,7 +121,7 @@ function ignoreRefusal(error: unknown): void {
  * Sends the batch, unless the vendor has it already: a process that ended, or a connection that failed, may
  * have sent it before.
  */
-async function submit(run: VendorRun, vendor: VendorBatches): Promise<VendorEnd | null> {
+async function submit(run: VendorRun, vendor: VendorBatches): Promise<BatchEnd | null> {
   const { batch, records } = run
   const { id, info } = batch
   const vendorBatch = vendorBatchOf(run)

@@ -4,7 +4,7 @@
  */
 import type { Agent, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Transform, type Readable, type TransformCallback } from 'node:stream'
-import { GatewayError, gatewayError, type ErrorKind } from '../../errors.js'
+import { GatewayError, gatewayError, type ErrorKind, bodyTooLarge } from '../../errors.js'
 import type { ReplyResult } from '../../formats/translated-stream.js'
 import type { Usage } from '../../formats/chat/usage.js'
 import { parseReply } from '../../formats/wire/json/parse-body.js'
@@ -378,7 +378,7 @@ class RequestLimit extends Transform {
   override _transform(chunk: Buffer, _encoding: BufferEncoding, callback: TransformCallback): void {
     this.bytes += chunk.length
     if (this.bytes > this.maxBytes) {
-      callback(tooLarge(this.maxBytes))
+      callback(tooLargeOrUnsized(this.maxBytes))
       return
     }
     this.onBytes(chunk.length)
@@ -405,7 +405,7 @@ export function openBody(
   const isBodiless = length === undefined && BODILESS.has(method)
   const maxBytes = isBodiless ? 0 : most
   const declared = length === undefined ? null : Number(length)
-  if (declared !== null && declared > maxBytes) throw tooLarge(maxBytes)
+  if (declared !== null && declared > maxBytes) throw tooLargeOrUnsized(maxBytes)
   const body = new RequestLimit(maxBytes, declared, (bytes) => (intake.bytes += bytes))
   return req.pipe(body)
 }
@@ -414,10 +414,10 @@ export function openBody(
  * The error of a body above `max_body_bytes`; with a maximum of 0, the error of a body without a length on a
  * method that usually has none.
  */
-function tooLarge(maxBytes: number): GatewayError {
+function tooLargeOrUnsized(maxBytes: number): GatewayError {
   return maxBytes === 0
     ? new GatewayError('malformed_request', 'A body with this method needs the header content-length.')
-    : new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
+    : bodyTooLarge(maxBytes)
 }
 
 /** The options of a `ReplyWatcher`. */

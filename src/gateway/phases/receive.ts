@@ -13,7 +13,7 @@ import { fieldsOfForm } from '../../formats/wire/media/form-fields.js'
 import type { UploadPart } from '../../formats/chat/upload.js'
 import type { Endpoint } from '../../formats/dialect.js'
 import { clientCodecOf, type ResolvedEndpoint } from '../../formats/index.js'
-import { gatewayError, GatewayError } from '../../errors.js'
+import { gatewayError, GatewayError, bodyTooLarge } from '../../errors.js'
 import { codingOf, decoderFor, type Coding } from '../../http/content-encoding.js'
 import { headerOf, type HttpRequest } from '../../http/message.js'
 import { guardTrailers } from '../../http/request-guard.js'
@@ -94,7 +94,7 @@ function collected(
   const steps = {
     take(chunk: Buffer) {
       const bytes = chunk.length
-      if (intake.bytes + bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
+      if (intake.bytes + bytes > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
       if (!isUpload) text.add(chunk)
       held.take(bytes)
       intake.bytes += bytes
@@ -231,7 +231,7 @@ function decoding(req: HttpRequest, coding: Coding, to: Decoding): Duplex {
   const count = (chunk: Buffer): void => {
     codedBytes += chunk.length
     try {
-      if (codedBytes > maxBytes) throw tooLarge(maxBytes)
+      if (codedBytes > maxBytes) throw bodyTooLarge(maxBytes)
       held.take(chunk.length)
     } catch (error) {
       decoder.destroy(error instanceof Error ? error : undefined)
@@ -288,7 +288,7 @@ function checkHeaders(
   const coding = codingOf(req)
   const length = lengthOf(req)
   if (length === null) return coding
-  if (length > maxBytes) throw tooLarge(maxBytes)
+  if (length > maxBytes) throw bodyTooLarge(maxBytes)
   held.check(Math.min(length, heldBytes))
   return coding
 }
@@ -301,10 +301,6 @@ function isJson(type: string): boolean {
     const [name = '', value = ''] = parameter.trim().split('=')
     return name !== 'charset' || /^"?utf-?8"?$/.test(value)
   })
-}
-
-function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
 /** The call of a multipart form; that of a large one in turns, as `callOf`. */

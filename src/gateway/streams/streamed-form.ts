@@ -3,7 +3,7 @@
  * fields rewritten. Memory does not depend on its size.
  */
 import { Readable } from 'node:stream'
-import { GatewayError, malformed } from '../../errors.js'
+import { GatewayError, malformed, bodyTooLarge } from '../../errors.js'
 import type { FormRewrite, UploadPart } from '../../formats/chat/upload.js'
 import { fieldPart } from '../../formats/wire/media/form-data.js'
 import { fieldName, isListField } from '../../formats/wire/media/form-fields.js'
@@ -148,7 +148,7 @@ export class StreamedForm {
       bytes += chunk.length
       count(chunk.length)
       try {
-        if (bytes > maxBytes) throw tooLarge(maxBytes)
+        if (bytes > maxBytes) throw bodyTooLarge(maxBytes)
         parser.write(chunk)
       } catch (error) {
         fail(error)
@@ -186,10 +186,6 @@ export class StreamedForm {
     })
     return body
   }
-}
-
-function tooLarge(maxBytes: number): GatewayError {
-  return new GatewayError('body_too_large', `The body must not be larger than ${maxBytes} bytes.`)
 }
 
 const LINE_BREAK_BYTES = 2

@@ -31,7 +31,14 @@ export function upstreamAddressOf(config: UpstreamConfig): UpstreamAddress {
 export const UPLOAD_TICKET = 'upload_ticket'
 
 /** Query parameters with a client's credential, which is never forwarded. */
-const CREDENTIALS = new Set(['key', 'api_key', 'api-key', 'access_token', 'oauth_token', UPLOAD_TICKET])
+const CREDENTIAL_PARAMETERS = new Set([
+  'key',
+  'api_key',
+  'api-key',
+  'access_token',
+  'oauth_token',
+  UPLOAD_TICKET,
+])
 
 /**
  * Query parameters that the gateway reads itself, or that would change what it has checked or reads from the
@@ -43,7 +50,7 @@ const OWN = new Set(['alt', '$alt', 'callback', '$callback', 'fields', '$fields'
 export function keptQuery(query: string, own: Readonly<Record<string, string>>): string {
   const isKept = (pair: string): boolean => {
     const [name] = new URLSearchParams(pair).keys()
-    return name !== undefined && !CREDENTIALS.has(name.toLowerCase()) && !(name in own)
+    return name !== undefined && !CREDENTIAL_PARAMETERS.has(name.toLowerCase()) && !(name in own)
   }
   return query === '' ? '' : query.split('&').filter(isKept).join('&')
 }

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { isObject, objectOf, type JsonValue } from '../../base/json.js'
+import { isObject, objectOf, type JsonValue, parsedJson } from '../../base/json.js'
 import { generationFields, type Snapshot } from '../../config/config.js'
 import { differencesOf } from '../../config/generations/diff-configs.js'
 import type { ConfigSource } from '../../config/generations/config-source.js'
@@ -88,7 +88,7 @@ async function planInChild(path: string, text: string): Promise<PlanResult | nul
 }
 
 function planIn(output: string): PlanResult | null {
-  const value = jsonIn(output)
+  const value = parsedJson(output)
   if (!isObject(value)) return null
   const { errors } = value
   if (!Array.isArray(errors)) return { plan: value }
@@ -101,14 +101,6 @@ function planIn(output: string): PlanResult | null {
 
 function shownText(value: JsonValue | undefined): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 /** The reply to a worker's request about generations; undefined for other requests. */

@@ -273,3 +273,8 @@ export function addUse(uses: Map<string, GroupUse>, use: GroupUse): void {
     ...unitFigures((figure) => before[figure] + use[figure]),
   })
 }
+
+/** The start of the bucket that contains a time, both in ms. */
+export function bucketOf(atMs: number, lengthMs: number): number {
+  return Math.floor(Math.max(0, atMs) / lengthMs) * lengthMs
+}

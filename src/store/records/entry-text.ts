@@ -113,6 +113,7 @@ function milliseconds(value: unknown): unknown {
   return typeof value === 'number' ? value / 1_000 : value
 }
 
-function finite(value: number): number {
+/** The number; 0 for NaN, which JSON and SQLite write as null. */
+export function finite(value: number): number {
   return Number.isFinite(value) ? value : 0
 }

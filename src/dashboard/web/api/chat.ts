@@ -137,7 +137,8 @@ function number(value: unknown): number {
   return typeof value === 'number' ? value : 0
 }
 
-function list(value: unknown): readonly unknown[] {
+/** `value` if it is an array, else an empty array. */
+export function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : []
 }
 

@@ -6,6 +6,7 @@ import { QueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 import { hasCredential } from '../format/secret-text.js'
 import { accountOfPath, pathNow } from '../routing.js'
+import { Listeners } from '../listeners.js'
 
 const BASE = '/dashboard/api'
 const TOKEN_HEADER = 'x-sluice-csrf'
@@ -211,14 +212,14 @@ interface Connection {
 
 /** Paths that have failed since the last reply. */
 const failing = new Set<string>()
-const listeners = new Set<() => void>()
+const listeners = new Listeners()
 let connection: Connection = { isLost: false, lastAtMs: Date.now() }
 
 function become(next: Connection): void {
   const isChanged = next.isLost !== connection.isLost
   connection = next
   if (!isChanged) return
-  for (const listener of listeners) listener()
+  listeners.tell()
   if (!next.isLost) void cache.invalidateQueries()
 }
 
@@ -248,12 +249,7 @@ function noteReply(): void {
   become({ isLost: false, lastAtMs: Date.now() })
 }
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener)
-  return () => listeners.delete(listener)
-}
-
 /** The current state of the connection. */
 export function useConnection(): Connection {
-  return useSyncExternalStore(subscribe, () => connection)
+  return useSyncExternalStore(listeners.subscribe, () => connection)
 }

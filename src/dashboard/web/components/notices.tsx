@@ -1,5 +1,6 @@
 /** Notices about actions: a line at the foot of the page, and a live region for screen readers. */
 import { useEffect, useSyncExternalStore } from 'react'
+import { Listeners } from '../listeners.js'
 
 const SHOWN_MS = 6_000
 
@@ -10,11 +11,11 @@ interface Notice {
 }
 
 let notice: Notice = { text: '', shown: false, id: 0 }
-const listeners = new Set<() => void>()
+const listeners = new Listeners()
 
 function publish(text: string, shown: boolean): void {
   notice = { text, shown, id: notice.id + 1 }
-  for (const listener of listeners) listener()
+  listeners.tell()
 }
 
 /** Announces a text to screen readers only. */
@@ -27,14 +28,9 @@ export function report(text: string): void {
   publish(text, true)
 }
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener)
-  return () => listeners.delete(listener)
-}
-
 /** The live region and the visible line. The page has one of each. */
 export function Notices() {
-  const now = useSyncExternalStore(subscribe, () => notice)
+  const now = useSyncExternalStore(listeners.subscribe, () => notice)
   useEffect(() => {
     if (!now.shown) return undefined
     const timer = setTimeout(() => publish('', false), SHOWN_MS)

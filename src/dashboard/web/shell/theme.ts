@@ -4,13 +4,14 @@
  */
 import { useSyncExternalStore } from 'react'
 import { keep, kept } from '../components/kept-text.js'
+import { Listeners } from '../listeners.js'
 
 /** The user's choice. */
 type ThemeChoice = 'system' | 'light' | 'dark'
 
 const KEY = 'sluice-theme'
 const dark = window.matchMedia('(prefers-color-scheme: dark)')
-const listeners = new Set<() => void>()
+const listeners = new Listeners()
 let choice: ThemeChoice = stored()
 
 function stored(): ThemeChoice {
@@ -21,7 +22,7 @@ function stored(): ThemeChoice {
 function apply(): void {
   const theme = choice === 'system' ? (dark.matches ? 'dark' : 'light') : choice
   document.documentElement.dataset['theme'] = theme
-  for (const listener of listeners) listener()
+  listeners.tell()
 }
 
 dark.addEventListener('change', apply)
@@ -34,19 +35,14 @@ export function chooseTheme(next: ThemeChoice): void {
   apply()
 }
 
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener)
-  return () => listeners.delete(listener)
-}
-
 /** The current choice. */
 export function useThemeChoice(): ThemeChoice {
-  return useSyncExternalStore(subscribe, () => choice)
+  return useSyncExternalStore(listeners.subscribe, () => choice)
 }
 
 /** The current theme; a change re-renders the caller. */
 export function useTheme(): 'light' | 'dark' {
-  return useSyncExternalStore(subscribe, () =>
+  return useSyncExternalStore(listeners.subscribe, () =>
     document.documentElement.dataset['theme'] === 'dark' ? 'dark' : 'light',
   )
 }

@@ -5,11 +5,18 @@
  * Source: Claude API docs, "Server tools", read 2026-11-20: the client sends the assistant's content back
  * unchanged as the last message, and the id of the container.
  */
-import { arrayOf, isObject, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../base/json.js'
+import {
+  arrayOf,
+  isObject,
+  objectOf,
+  stringOf,
+  type JsonObject,
+  type JsonValue,
+  parsedJson,
+} from '../../../base/json.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { Continuation } from '../../dialect.js'
-import { parseJson } from '../constants.js'
 
 /** Added to the client's last turn after a reply without the call that it demands. */
 const CALL_NOW = '\n\nCall one of the tools now. A reply in text is not accepted.'
@@ -104,7 +111,7 @@ export class RawContent {
 
   content(): JsonObject[] {
     return [...this.blocks.values()].map(({ block, json }) =>
-      json === '' ? block : { ...block, input: parseJson(json) ?? {} },
+      json === '' ? block : { ...block, input: parsedJson(json) ?? {} },
     )
   }
 }

@@ -5,10 +5,11 @@
  * earlier ones end, so that interleaved blocks and missing stops lose no content.
  */
 import type { EventSink, Citation, ChatEvent } from '../../chat/event.js'
-import { arrayOf, isObject, stringOf, objectOf, type JsonObject } from '../../../base/json.js'
+import { arrayOf, isObject, stringOf, type JsonObject, parsedJson } from '../../../base/json.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
 import type { ClientProperties } from '../../wire/property-names.js'
-import { isProgram, parseJson, PROVIDER, CUSTOM_INPUT } from '../constants.js'
+import { isProgram, PROVIDER } from '../constants.js'
+import { customInput } from '../../wire/custom-tools.js'
 
 /** The reason for an `upstream_malformed` error; null if the block is valid. */
 type Fault = string | null
@@ -260,7 +261,7 @@ export class Blocks {
 
   /** The input of server tools arrives in deltas; their results are complete in the start. */
   private closeOpaque(block: Block): void {
-    const input = block.pending === '' ? undefined : parseJson(block.pending)
+    const input = block.pending === '' ? undefined : parsedJson(block.pending)
     const whole = input === undefined ? block.start : { ...block.start, input }
     this.sink.event({ type: 'opaque', index: this.count++, provider: PROVIDER, block: whole })
   }
@@ -270,9 +271,7 @@ export class Blocks {
     const { index, kind, start } = block
     const json = block.pending === '' ? block.input : block.pending
     const text =
-      kind === 'custom'
-        ? customToolInput(json)
-        : this.names.properties.restored(stringOf(start.name) ?? '', json)
+      kind === 'custom' ? customInput(json) : this.names.properties.restored(stringOf(start.name) ?? '', json)
     if (text !== '') this.sink.event({ type: 'tool-delta', index, json: text })
     this.sink.event({ type: 'tool-end', index })
   }
@@ -415,12 +414,6 @@ function toolCallStart(
     ...(isProgram(start.caller) && { byProgram: true as const }),
   }
   return isCustom ? { ...call, custom: true } : call
-}
-
-/** A custom tool's input is its only string property; other input is passed unchanged. */
-function customToolInput(json: string): string {
-  const input = stringOf(objectOf(parseJson(json))[CUSTOM_INPUT])
-  return input ?? (json === '{}' ? '' : json)
 }
 
 /** The input of a call that sends no fragments; null if it is nested too deeply to serialize. */

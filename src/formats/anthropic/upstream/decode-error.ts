@@ -3,12 +3,12 @@
  * The kind depends on the status and `type`; of messages only that for a context overflow is matched.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
+import { isObject, objectOf, stringOf, type JsonObject, parsedJson } from '../../../base/json.js'
 import type { ErrorKind, WireError } from '../../../errors.js'
 import { bodyText, errorIn, errorText, isPage } from '../../wire/error-text.js'
 import { retryAfterSeconds } from '../../wire/retry-after.js'
 import { isMissingEndpoint, missingEndpoint, redactUpstreamText } from '../../wire/upstream-errors.js'
-import { parseJson, PROVIDER } from '../constants.js'
+import { PROVIDER } from '../constants.js'
 
 const BY_TYPE: Readonly<Record<string, ErrorKind>> = {
   invalid_request_error: 'upstream_rejected',
@@ -64,7 +64,7 @@ const SPENDING_LIMIT = "The gateway's account at the upstream has reached its sp
 
 /** Decodes an HTTP error. `body` is JSON or any other text, such as HTML. */
 export function decodeError(status: number, headers: IncomingHttpHeaders, body: string): WireError {
-  const error = errorOf(objectOf(parseJson(body.trim())), bodyText(body))
+  const error = errorOf(objectOf(parsedJson(body.trim())), bodyText(body))
   const words = stringOf(error.message) ?? ''
   if (isMissingEndpoint(status, isPage(body) ? '' : words)) return missingEndpoint(words)
   const wire = describe(BY_STATUS[status] ?? 'upstream_failed', error, status === 402)

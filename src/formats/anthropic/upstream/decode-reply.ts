@@ -10,6 +10,7 @@ import {
   stringOf,
   type JsonObject,
   type JsonValue,
+  parsedJson,
 } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
@@ -19,7 +20,6 @@ import { parseExact } from '../../wire/json/exact-numbers.js'
 import { stopReasonOf } from '../../wire/stop-reasons.js'
 import { MALFORMED_REPLY, strayFrame, TRUNCATED_REPLY } from '../../wire/upstream-errors.js'
 import { ClientProperties } from '../../wire/property-names.js'
-import { parseJson } from '../constants.js'
 import { RawContent, resumeOf } from './continue-paused-turn.js'
 import { Blocks } from './decode-blocks.js'
 import { decodeErrorPayload } from './decode-error.js'
@@ -36,7 +36,7 @@ export function newDecoder(request: ChatRequest, sink: EventSink, mayPause = fal
 export const SLOT = /"(?:(?:text|thinking|partial_json)"\s*:\s*"|index"\s*:\s*(?=[-\d]))/g
 
 /** Deltas whose only content is a string. */
-const PLAIN: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
+export const TEXT_DELTAS: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'input_json_delta'])
 
 class MessageStream implements StreamDecoder {
   private readonly message: MessageDecoder
@@ -52,7 +52,7 @@ class MessageStream implements StreamDecoder {
     if (this.message.done) return
     const known = this.shapes.read(data)
     if (known !== null) return this.delta(known)
-    const payload = parseJson(data)
+    const payload = parsedJson(data)
     if (isObject(payload)) {
       if (payload.type === 'content_block_start') return this.start(payload, data)
       if (payload.type !== 'content_block_delta') return this.other(name, payload)
@@ -115,7 +115,7 @@ class MessageStream implements StreamDecoder {
 }
 
 function isPlain(delta: JsonValue | undefined): boolean {
-  return isObject(delta) && PLAIN.has(delta.type)
+  return isObject(delta) && TEXT_DELTAS.has(delta.type)
 }
 
 /** The block's index; -1 for the blocks of proxies that send none, which arrive in sequence. */

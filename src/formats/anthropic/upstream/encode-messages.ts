@@ -21,23 +21,9 @@ import type { Losses } from '../../dialect.js'
 import { sniffBase64, transcriptOf } from '../../wire/inline-media.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
-import {
-  cacheControl,
-  CUSTOM_INPUT,
-  inputOf,
-  isBlank,
-  PROVIDER,
-  wireId,
-  type WireMessage,
-} from '../constants.js'
-
-type MessageOf<Role extends Message['role']> = Extract<Message, { role: Role }>
-
-/** The `system` and `messages` members. */
-export interface Conversation {
-  system: JsonObject[]
-  messages: WireMessage[]
-}
+import { cacheControl, inputOf, PROVIDER, wireId } from '../constants.js'
+import { CUSTOM_INPUT } from '../../wire/custom-tools.js'
+import { isBlank, type WireMessage, type MessageOf, type Conversation } from '../../wire/block-turns.js'
 
 /**
  * Encodes all messages. Throws `GatewayError(untranslatable)` naming the message. Uses loops instead of

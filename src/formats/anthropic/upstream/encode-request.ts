@@ -14,18 +14,18 @@ import { TextSizer, type SizedText } from '../../wire/frames/sized-text.js'
 import { withoutBoundThinking } from '../../wire/claude-thinking.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
-import { hasNoEffect } from '../../wire/request-fields.js'
+import { hasNoEffect, WITHOUT_EFFECT } from '../../wire/request-fields.js'
 import { sha256Hex } from '../../wire/sha256.js'
 import { loseFields } from '../../wire/scalar-fields.js'
-import { isBlank } from '../constants.js'
 import { FIELDS, OR_OPENAI } from '../fields.js'
-import { conversation, type Conversation } from './encode-messages.js'
+import { conversation } from './encode-messages.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { enforcedReplySchema, REPLY_SCHEMA } from '../../wire/fit-schema.js'
 import { hasObjectRoot } from '../../wire/strict-schema.js'
 import { withWireProperties } from '../../wire/property-names.js'
 import { samplingFields, thinkingFields } from './encode-thinking.js'
 import { toolFields } from './encode-tools.js'
+import { isBlank, type Conversation } from '../../wire/block-turns.js'
 
 /**
  * `max_tokens` if neither the client nor the catalogue states it: all current models accept it (the API
@@ -210,16 +210,6 @@ function collectMarked(blocks: readonly JsonObject[], marked: JsonObject[]): voi
   }
 }
 
-/** Fields that do not affect the reply. */
-const SILENT: ReadonlySet<string> = new Set([
-  'metadata',
-  'prediction',
-  'prompt_cache_key',
-  'prompt_cache_options',
-  'prompt_cache_retention',
-  'stream_options',
-])
-
 /**
  * Throws `GatewayError(untranslatable)` for fields that must not be dropped; reports the others that a
  * Messages request cannot carry to `losses`, and ignores those that do not affect the reply.
@@ -229,7 +219,7 @@ function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   const { rest } = request
   for (const field in rest) {
     const value = rest[field] ?? null
-    if (value === null || SILENT.has(field)) continue
+    if (value === null || WITHOUT_EFFECT.has(field)) continue
     refuseField(field, value)
     if (!hasNoEffect(field, value, request)) losses.drop(field, 'no-equivalent')
   }

@@ -10,8 +10,8 @@ import { CLAUDE_BUDGET_MIN, claudeBudget } from '../../chat/thinking-budgets.js'
 import type { EncodeContext, Losses } from '../../dialect.js'
 import { EFFORTS } from '../../wire/claude-thinking.js'
 import { fieldsFor, writeFields } from '../../wire/scalar-fields.js'
-import type { WireMessage } from '../constants.js'
 import { FIELDS } from '../fields.js'
+import type { WireMessage } from '../../wire/block-turns.js'
 
 /** Sampling members of the body; never both `temperature` and `top_p`. */
 interface SamplingFields {

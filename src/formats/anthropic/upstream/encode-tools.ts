@@ -8,7 +8,8 @@ import type { EncodeContext, Losses } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { enforcedSchema, fitSchema, REPLY_SCHEMA, TOOL_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { cacheControl, CUSTOM_INPUT } from '../constants.js'
+import { cacheControl } from '../constants.js'
+import { CUSTOM_SCHEMA } from '../../wire/custom-tools.js'
 
 /** Tool members of the body. */
 interface ToolFields {
@@ -107,7 +108,7 @@ function wireTool(tool: Tool, index: number, { model, losses, budget }: ToolCont
   if (tool.description !== undefined && tool.description !== '') wire.description = tool.description
   if (tool.custom !== undefined) {
     refuseGrammar(tool, index)
-    wire.input_schema = customSchema()
+    wire.input_schema = { ...CUSTOM_SCHEMA, additionalProperties: false }
   } else {
     budget.path = `tools[${index}].function.parameters`
     const schema = fitSchema(inputSchema(tool.parameters), SCHEMA_RULES.anthropic, { losses, budget })
@@ -147,15 +148,6 @@ function refuseGrammar(tool: Tool, index: number): void {
       'or a route to an OpenAI upstream.',
     `tools[${index}].custom.format`,
   )
-}
-
-function customSchema(): JsonObject {
-  return {
-    type: 'object',
-    properties: { [CUSTOM_INPUT]: { type: 'string' } },
-    required: [CUSTOM_INPUT],
-    additionalProperties: false,
-  }
 }
 
 /** Definitions for the calls in the history, which the API requires even if the request has no tools. */

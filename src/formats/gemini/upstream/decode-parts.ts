@@ -14,8 +14,9 @@ import {
 } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import { stringifyExact } from '../../wire/json/exact-numbers.js'
-import { PROVIDER, CUSTOM_INPUT } from '../constants.js'
+import { PROVIDER } from '../constants.js'
 import { jsonToolName } from './encode-tools.js'
+import { CUSTOM_INPUT } from '../../wire/custom-tools.js'
 
 /** The message of an `upstream_malformed` error; null if the part is well-formed. */
 type Fault = string | null

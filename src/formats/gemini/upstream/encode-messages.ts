@@ -20,7 +20,8 @@ import { sniffBase64, transcriptOf, typeOfName } from '../../wire/inline-media.j
 import { SOUND_INPUT_FORMATS, soundTypeOf } from '../../wire/media/sound.js'
 import { refused } from '../../wire/json/check-fields.js'
 import { NestedJson } from '../../wire/json/nested-json.js'
-import { CUSTOM_INPUT, PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
+import { PROVIDER, SKIP_SIGNATURE, type Content, type Part } from '../constants.js'
+import { CUSTOM_INPUT } from '../../wire/custom-tools.js'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 /** The options of `encodeContents`. */

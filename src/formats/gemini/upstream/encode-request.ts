@@ -16,6 +16,7 @@ import { encodeContents } from './encode-messages.js'
 import { encodeToolChoice, encodeTools, fittedSchema, jsonToolName, type JsonTool } from './encode-tools.js'
 import { REPLY_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
+import { WITHOUT_EFFECT } from '../../wire/request-fields.js'
 
 /** Google's names of tiers by OpenAI's; null is the default. */
 const SERVICE_TIERS: ReadonlyMap<JsonValue, string | null> = new Map([
@@ -295,18 +296,7 @@ function vendorThinking(request: ChatRequest, losses: Losses): JsonObject | unde
 }
 
 /** Fields that do not affect the reply. */
-const SILENT = new Set([
-  'metadata',
-  'store',
-  'prediction',
-  'prompt_cache_key',
-  'prompt_cache_retention',
-  'prompt_cache_options',
-  'cache_control',
-  'stream_options',
-  'user',
-  'safety_identifier',
-])
+const SILENT_FIELDS = new Set([...WITHOUT_EFFECT, 'cache_control', 'safety_identifier', 'store', 'user'])
 
 /** Fields that must not be dropped, and an alternative for each. */
 const REFUSED: Readonly<Record<string, string>> = {
@@ -325,7 +315,7 @@ function reportUnsupportedFields(request: ChatRequest, losses: Losses): void {
   }
   loseFields(request, VERBOSITY, losses)
   for (const [field, value] of Object.entries(request.rest)) {
-    if (value === null || SILENT.has(field)) continue
+    if (value === null || SILENT_FIELDS.has(field)) continue
     if (Object.hasOwn(REFUSED, field)) {
       const alternative = REFUSED[field] ?? ''
       throw refused(field, `this upstream does not support it. ${alternative}`)

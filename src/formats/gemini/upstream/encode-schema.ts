@@ -90,17 +90,17 @@ function relax(node: JsonValue | undefined, position: Position): JsonObject {
 }
 
 /** Keywords without influence on the values that a schema allows, and on the model. */
-const SILENT: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$anchor'])
+const SILENT_KEYWORDS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', '$anchor'])
 
 /** Whether the node has a keyword that is not copied, or is copied to one that allows more. */
 function dropsKeyword(node: JsonObject): boolean {
-  for (const key in node) if (!GEMINI_KEYWORDS.has(key) && !SILENT.has(key)) return true
+  for (const key in node) if (!GEMINI_KEYWORDS.has(key) && !SILENT_KEYWORDS.has(key)) return true
   const isWhole = node.type === 'integer'
   return !isWhole && [node.exclusiveMinimum, node.exclusiveMaximum].some((bound) => bound !== undefined)
 }
 
 /** Members of a node with `$ref` whose loss changes nothing. */
-const BESIDE_REF: ReadonlySet<string> = new Set([...SILENT, '$ref', '$defs', 'definitions', 'title'])
+const BESIDE_REF: ReadonlySet<string> = new Set([...SILENT_KEYWORDS, '$ref', '$defs', 'definitions', 'title'])
 
 /** A node with `$ref` must have no other keyword, and a cycle must include an optional property. */
 function relaxRef(ref: string, node: JsonObject, position: Position): JsonObject {
@@ -251,7 +251,13 @@ function inlined(branch: JsonObject, position: Position): JsonObject | null {
 }
 
 /** Keywords of which the members of all schemas are kept, or which say nothing about values. */
-const UNITED: ReadonlySet<string> = new Set(['properties', 'required', 'title', 'description', ...SILENT])
+const UNITED: ReadonlySet<string> = new Set([
+  'properties',
+  'required',
+  'title',
+  'description',
+  ...SILENT_KEYWORDS,
+])
 
 /** Merges schemas that all apply. If a keyword occurs twice, the first one is kept. */
 class Merged {

@@ -8,8 +8,8 @@ import type { Losses } from '../../dialect.js'
 import { SCHEMA_RULES } from '../../vendors.js'
 import { fitSchema, REPLY_SCHEMA, TOOL_SCHEMA } from '../../wire/fit-schema.js'
 import { refused } from '../../wire/json/check-fields.js'
-import { CUSTOM_INPUT } from '../constants.js'
 import { relaxSchema } from './encode-schema.js'
+import { CUSTOM_SCHEMA } from '../../wire/custom-tools.js'
 
 /** The synthetic tool whose arguments are the JSON reply. */
 export interface JsonTool {
@@ -93,11 +93,7 @@ function declaration(tool: Tool, at: number, { budget, losses }: DeclarationCont
         `tools[${at}].custom.format`,
       )
     }
-    out.parametersJsonSchema = {
-      type: 'object',
-      properties: { [CUSTOM_INPUT]: { type: 'string' } },
-      required: [CUSTOM_INPUT],
-    }
+    out.parametersJsonSchema = CUSTOM_SCHEMA
     return out
   }
   budget.path = `tools[${at}].function.parameters`

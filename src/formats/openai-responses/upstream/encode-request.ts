@@ -52,7 +52,7 @@ const SAME = new Set([
 ])
 
 /** Fields that are encoded elsewhere in this file, or do not change the reply. */
-const SILENT = new Set(['cache_control', 'prediction', 'reasoning', 'store', 'web_search_options'])
+const ENCODED_OR_SILENT = new Set(['cache_control', 'prediction', 'reasoning', 'store', 'web_search_options'])
 
 /** The members of `reasoning` beside the effort. */
 const REASONING = new Set(['context', 'mode', 'summary'])
@@ -184,7 +184,7 @@ function isHarmless(key: string, value: JsonValue, model: ModelFacts): boolean {
   if (key === 'logit_bias') return Object.keys(objectOf(value)).length === 0
   if (key === 'prompt_cache_retention') return model.promptCacheRetention === false
   // Modalities with audio are refused before.
-  return key === 'modalities' || SILENT.has(key)
+  return key === 'modalities' || ENCODED_OR_SILENT.has(key)
 }
 
 /** A reasoning model may send nothing for minutes, during which proxies close the silent connection. */

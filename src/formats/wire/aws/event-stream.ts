@@ -7,7 +7,7 @@
  */
 import { crc32 } from 'node:zlib'
 import type { WireError } from '../../../errors.js'
-import { isObject, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
+import { objectOf, stringOf, type JsonObject, parsedJson } from '../../../base/json.js'
 import { PART_BYTES, SseFramer, type Framing, type FrameSink, type SseOptions } from '../frames/sse-framer.js'
 import type { Steps } from '../../../base/steps.js'
 import { MALFORMED_REPLY, TRUNCATED_REPLY } from '../upstream-errors.js'
@@ -393,7 +393,7 @@ const HEAD_BYTES = 80
 /** Undefined for chunks without a type, which are no events of the Messages API. */
 function typeOf(event: Buffer): string | undefined {
   const head = event.toString('latin1', 0, HEAD_BYTES)
-  return TYPE.exec(head)?.[1] ?? stringOf(parsed(event.toString('utf8'))?.type)
+  return TYPE.exec(head)?.[1] ?? stringOf(objectOf(parsedJson(event.toString('utf8'))).type)
 }
 
 /** The start of a chunk in all of Bedrock's streams. */
@@ -407,7 +407,7 @@ function chunkIn(payload: Buffer): Buffer | null {
     // The decoder ignores the backslash of an escaped slash.
     return Buffer.from(text.slice(CHUNK_START.length, end), 'base64')
   }
-  const bytes = stringOf(parsed(text)?.bytes)
+  const bytes = stringOf(objectOf(parsedJson(text)).bytes)
   return bytes === undefined ? null : Buffer.from(bytes, 'base64')
 }
 
@@ -434,25 +434,16 @@ function* base64Parts(parts: readonly Buffer[]): Generator<string> {
     }
     return
   }
-  const bytes = stringOf(parsed(Buffer.concat(parts).toString('latin1'))?.bytes) ?? ''
+  const bytes = stringOf(objectOf(parsedJson(Buffer.concat(parts).toString('latin1'))).bytes) ?? ''
   for (let at = 0; at < bytes.length; at += PART_BYTES) yield bytes.slice(at, at + PART_BYTES)
 }
 
 /** An error as the body of an HTTP error has it: `__type` and `message`. */
 function errorIn(headers: AwsMessage['headers'], payload: Buffer): JsonObject {
   const name = headers[':exception-type'] ?? headers[':error-code'] ?? ''
-  const body = objectOf(parsed(payload.toString('utf8')))
+  const body = objectOf(parsedJson(payload.toString('utf8')))
   const message = body.message ?? headers[':error-message'] ?? ''
   return { ...body, __type: name, message }
-}
-
-function parsed(text: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }
 
 /** The framer of a stream with this framing. */

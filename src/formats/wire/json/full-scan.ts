@@ -334,7 +334,8 @@ class MemberNames {
   }
 }
 
-function utf8(latin1: string): string {
+/** The text of UTF-8 bytes that were read as Latin-1. */
+export function utf8(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 

@@ -3,7 +3,7 @@ import type { ChatRequest, UserPart } from '../../chat/request.js'
 import { refused } from '../json/check-fields.js'
 
 /** Receives the paths of fields that the target format cannot express. */
-interface Losses {
+export interface Losses {
   drop(path: string, why: 'no-equivalent'): void
 }
 

@@ -2,16 +2,12 @@
 import type { ChatRequest } from '../../chat/request.js'
 import type { SoundFormat, SpeechTask } from '../../chat/task.js'
 import { refused } from '../json/check-fields.js'
+import type { Losses } from './one-turn.js'
 
 /** The task of the request. Throws if the request has no text for speech. */
 export function speechTaskOf({ task }: ChatRequest): SpeechTask {
   if (task?.kind !== 'speech') throw new Error('the request has no text for speech')
   return task
-}
-
-/** Receives the paths of fields that the target format cannot express. */
-interface Losses {
-  drop(path: string, why: 'no-equivalent'): void
 }
 
 /** Reports the options that only OpenAI's speech has. */

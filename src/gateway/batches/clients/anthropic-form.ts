@@ -1,5 +1,5 @@
 /** Message Batches as Anthropic's API has them (SDK `@anthropic-ai/sdk` 1.14.0, resources of batches). */
-import { DAY_MS } from '../../../base/time-units.js'
+import { DAY_MS, timeText } from '../../../base/time-units.js'
 import type { JsonObject } from '../../../base/json.js'
 import { malformed } from '../../../errors.js'
 import { resolveEndpoint } from '../../../formats/index.js'
@@ -98,10 +98,10 @@ function shownBatch(batch: Batch, x: Exchange): JsonObject {
     ...{ id, type: 'message_batch' },
     processing_status: isEnded ? 'ended' : isCancelled ? 'canceling' : 'in_progress',
     request_counts: isEnded ? { ...ended, canceled: cancelled, expired } : running,
-    created_at: timeOf(createdAtMs),
-    expires_at: timeOf(dueAtMs),
-    ended_at: isEnded ? timeOf(endedAtMs) : null,
-    cancel_initiated_at: timeOf(at.cancelling),
+    created_at: timeText(createdAtMs),
+    expires_at: timeText(dueAtMs),
+    ended_at: isEnded ? timeText(endedAtMs) : null,
+    cancel_initiated_at: timeText(at.cancelling),
     archived_at: null,
     results_url: isEnded ? resultsUrl(id, x) : null,
     ...(form === 'queue' && { emulated: 'queue' }),
@@ -113,8 +113,4 @@ function resultsUrl(id: string, { req, path }: Exchange): string | null {
   const base = path.slice(0, path.indexOf('/messages/batches'))
   const origin = originOf(req)
   return origin === null ? null : `${origin}${base}/messages/batches/${id}/results`
-}
-
-function timeOf(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString()
 }

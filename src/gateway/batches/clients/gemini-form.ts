@@ -1,5 +1,5 @@
 /** Batches as the Gemini API has them (SDK `@google/genai` 3.3.0: batches). */
-import { DAY_MS } from '../../../base/time-units.js'
+import { DAY_MS, timeText } from '../../../base/time-units.js'
 import { isObject, numberOf, objectOf, stringOf, type JsonObject } from '../../../base/json.js'
 import { malformed } from '../../../errors.js'
 import { resolveEndpoint } from '../../../formats/index.js'
@@ -187,9 +187,9 @@ function shownBatch(batch: Batch, output: JsonObject | null): JsonObject {
   const results = output === null ? {} : { output }
   const metadata = {
     ...{ '@type': TYPE, model: `models/${model}`, displayName: secrets.metadata?.['displayName'] ?? id },
-    ...{ name, state: `BATCH_STATE_${STATES[state]}`, createTime: timeOf(createdAtMs) },
-    updateTime: timeOf(latestMs),
-    ...(endMs !== undefined && { endTime: timeOf(endMs) }),
+    ...{ name, state: `BATCH_STATE_${STATES[state]}`, createTime: timeText(createdAtMs) },
+    updateTime: timeText(latestMs),
+    ...(endMs !== undefined && { endTime: timeText(endMs) }),
     batchStats: {
       requestCount: String(total),
       successfulRequestCount: String(completed),
@@ -209,10 +209,6 @@ function failureOf({ state, failure }: BatchInfo): JsonObject {
   if (state === 'expired')
     return { code: codeNamed('DEADLINE_EXCEEDED').code, message: 'The batch did not run in time.' }
   return { code: codeNamed('INTERNAL').code, message: failure ?? '' }
-}
-
-function timeOf(ms: number): string {
-  return new Date(ms).toISOString()
 }
 
 /** In the place of the results in the text of a batch. */

@@ -122,14 +122,14 @@ export function withLateErrors(client: Redis): Redis {
 
 /** Replies to the commands that begin a connection: the address is wrong, and trying again does not help. */
 const REFUSED = /^(?:WRONGPASS|NOAUTH|NOPERM|ERR) /
-const CREDENTIALS = /^(?:WRONGPASS|NOAUTH|NOPERM) /
+const WRONG_LOGIN = /^(?:WRONGPASS|NOAUTH|NOPERM) /
 
 /** The reason why the first connection failed, with the address of the servers and without credentials. */
 export function connectFailure(reason: string, { hosts }: RedisAddress): Error {
   const servers = hosts.map(({ host, port }) => `${host}:${port}`).join(', ')
   const text = hosts.some(({ host }) => reason.includes(host)) ? reason : `${reason} (${servers})`
   if (!REFUSED.test(reason)) return new Error(text)
-  const setting = CREDENTIALS.test(reason) ? 'the user and the password' : 'the address'
+  const setting = WRONG_LOGIN.test(reason) ? 'the user and the password' : 'the address'
   return new CannotOpen(`${text}; check ${setting} in "store"`)
 }
 

@@ -8,7 +8,7 @@
  */
 import { adminTurns } from '../../../base/turn-queue.js'
 import type { GroupUse, GroupUseQuery, KeyUse, KeyUseQuery } from '../../usage-queries.js'
-import { addUse, byCost } from '../../records/count-usage.js'
+import { addUse, byCost, bucketOf } from '../../records/count-usage.js'
 import { listOf } from '../connection/parse-replies.js'
 import type { RedisConnection } from '../connection/redis-connection.js'
 import { addFigures, GroupFigures } from './bucket-figures.js'
@@ -59,7 +59,7 @@ export class RedisGroupUse {
 
   /** See `Ledger.keyUse`. */
   async ofKeys({ keyIds, most, fromMs, toMs, ...query }: KeyUseQuery): Promise<KeyUse[]> {
-    const days = { fromMs: startOf(fromMs, DAY_MS), toMs: startOf(toMs, DAY_MS) + DAY_MS }
+    const days = { fromMs: bucketOf(fromMs, DAY_MS), toMs: bucketOf(toMs, DAY_MS) + DAY_MS }
     const uses = await this.of({ ...query, ...days, by: 'key' })
     const wanted = keyIds === undefined ? null : new Set(keyIds)
     const found = uses.filter(({ keyId, requests }) => requests > 0 && wanted?.has(keyId) !== false)
@@ -109,7 +109,7 @@ export class RedisGroupUse {
     span: GroupUseQuery,
   ): Promise<readonly GroupUse[]> {
     const { fromMs, toMs } = span
-    const recentMs = startOf(this.parts.nowMs() - CLOCKS_MS, DAY_MS)
+    const recentMs = bucketOf(this.parts.nowMs() - CLOCKS_MS, DAY_MS)
     const past = { ...span, toMs: Math.max(fromMs, Math.min(toMs, recentMs)) }
     const name = nameOf(accountId, past)
     const kept = this.kept(name, ended)
@@ -125,7 +125,7 @@ export class RedisGroupUse {
   /** The use of an account in whole hours, from the sums of its days and of the hours around them. */
   private async read(accountId: string, query: GroupUseQuery): Promise<GroupUse[]> {
     const { fromMs, toMs } = query
-    const [firstDay, lastDay] = [Math.ceil(fromMs / DAY_MS) * DAY_MS, startOf(toMs, DAY_MS)]
+    const [firstDay, lastDay] = [Math.ceil(fromMs / DAY_MS) * DAY_MS, bucketOf(toMs, DAY_MS)]
     const isShort = firstDay >= lastDay
     const spans = [
       ['hour', fromMs, isShort ? toMs : firstDay],
@@ -161,16 +161,12 @@ function nameOf(accountId: string, { by, model, keyId, fromMs, toMs }: GroupUseQ
   return JSON.stringify([accountId, by, model ?? null, keyId ?? null, fromMs, toMs])
 }
 
-function startOf(atMs: number, lengthMs: number): number {
-  return Math.floor(Math.max(0, atMs) / lengthMs) * lengthMs
-}
-
 /** The hours of a span. One that ends with the current hour or later ends with its day: one sum of a day. */
 function wholeHours(
   { fromMs, toMs }: Pick<GroupUseQuery, 'fromMs' | 'toMs'>,
   nowMs: number,
 ): { readonly fromMs: number; readonly toMs: number } {
-  const first = startOf(fromMs, HOUR_MS)
+  const first = bucketOf(fromMs, HOUR_MS)
   const end = Math.max(first, Math.ceil(toMs / HOUR_MS) * HOUR_MS)
   return { fromMs: first, toMs: end > nowMs ? Math.ceil(end / DAY_MS) * DAY_MS : end }
 }

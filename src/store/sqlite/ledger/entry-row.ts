@@ -9,6 +9,7 @@ import { monthOf } from '../../limit-arithmetic.js'
 import { numbersIn, numbersText } from '../../records/packed-entry.js'
 import { damaged } from '../../store-errors.js'
 import { numberIn, type Row, type Statement, type Statements, type Value } from '../driver.js'
+import { finite } from '../../records/entry-text.js'
 
 const STAGE_NAMES = Object.keys(STAGES)
 
@@ -231,11 +232,6 @@ function plain(value: unknown): Value {
   if (typeof value === 'boolean') return value ? 1 : 0
   if (!Array.isArray(value)) return null
   return value.length === 0 ? '[]' : JSON.stringify(value)
-}
-
-/** SQLite stores NaN as NULL. */
-function finite(value: number): number {
-  return Number.isFinite(value) ? value : 0
 }
 
 function known(value: number | null | undefined): number | null {

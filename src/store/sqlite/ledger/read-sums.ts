@@ -3,7 +3,7 @@
  */
 import { nanoUsdOf } from '../../../base/nano-usd.js'
 import { unitFigures } from '../../../base/unit-counts.js'
-import { addUse, byCost } from '../../records/count-usage.js'
+import { addUse, byCost, bucketOf } from '../../records/count-usage.js'
 import {
   isByProperty,
   PROPERTY_MARK,
@@ -184,11 +184,6 @@ function shownUse(rows: string): string {
 /** The values to bind. */
 function values(of: readonly Condition[]): Value[] {
   return of.map(([, value]) => value)
-}
-
-/** The start of the bucket that contains a time. */
-function bucketOf(atMs: number, lengthMs: number): number {
-  return Math.floor(Math.max(0, atMs) / lengthMs) * lengthMs
 }
 
 /** Spans cached in memory; each has as many entries as there are groups. */

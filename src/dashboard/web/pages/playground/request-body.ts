@@ -3,6 +3,7 @@
  * schema of the reply. Pure.
  */
 import { inFormat, type Format, type FormattedRequest, type Target } from '../../format/request-formats.js'
+import { list } from '../../api/chat.js'
 
 /** A file of a message. */
 export interface Attachment {
@@ -109,10 +110,6 @@ const BODIES: Readonly<Record<Format, (request: PlaygroundRequest, plain: Body) 
           },
         }),
   }),
-}
-
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? (value as unknown[]) : []
 }
 
 function optional(
