@@ -20,6 +20,8 @@ export interface ReplyObserver {
   readonly events?: () => EventSink
   /** A whole reply, before it is encoded; a stream without `events`, before its end is. */
   readonly whole?: (read: ReadWhole) => void
+  /** The name of each tool that the model calls, as the name arrives. */
+  readonly tool?: (name: string) => void
   /**
    * The complete reply in the client's format, before its last bytes are written; `upstream`: the name of the
    * one whose own bytes it is, null if the gateway encoded it.
@@ -51,6 +53,16 @@ export function observedFormat(clientCodec: ClientCodec, all: readonly ReplyObse
     },
     newEncoder: (request, seed, position) =>
       new ObservedEncoder(clientCodec.newEncoder(request, seed, position), observers),
+  }
+}
+
+/** Gets the names of the tools that the model calls; undefined: no observer needs them. */
+export function toolOf(all: readonly ReplyObserver[]): ReplyObserver['tool'] {
+  if (all.length === 0) return undefined
+  const observers = all.filter(({ tool }) => tool !== undefined)
+  if (observers.length === 0) return undefined
+  return (name) => {
+    for (const observer of observers) observer.tool?.(name)
   }
 }
 

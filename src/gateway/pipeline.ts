@@ -237,7 +237,9 @@ interface RouteUse {
 function sendAdmitted(x: Exchange, { mark, cached }: RouteUse, services: Services): Promise<StartedReply> {
   const { generation, identity, route, call } = x
   const { accountId } = identity
+  const { calledTools, recorder } = x
   const made = objectListener(call, identity, services.objects)
+  const traced = services.tracing?.listener(x) ?? null
   // Without a spread: V8 would make a new hidden class for each request (docs/explanation/performance.md).
   const outbound = {
     states: generation.states,
@@ -245,7 +247,7 @@ function sendAdmitted(x: Exchange, { mark, cached }: RouteUse, services: Service
     reasoning: { accountId, isKept: true },
     mark,
     // The only place with their order; the one that keeps reasoning state is the last of each candidate.
-    listeners: listenersOf(made, x.recorder, services.tracing?.listener(x) ?? null, cached, keeper(x)),
+    listeners: listenersOf(made, calledTools, recorder, traced, cached, keeper(x)),
   }
   const reply = send(x, outbound, services)
   const { shadow } = route

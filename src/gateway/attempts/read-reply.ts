@@ -13,7 +13,7 @@ import type { MediaWriter } from '../../formats/chat/media-event.js'
 import type { Seed } from '../../formats/dialect.js'
 import { MediaStream } from '../../formats/media-stream.js'
 import { Grammar } from '../../formats/chat/grammar.js'
-import { observedFormat } from '../../formats/observed-format.js'
+import { observedFormat, toolOf } from '../../formats/observed-format.js'
 import { CapturedStream } from '../../policy/capture-and-replay.js'
 import { AWS_EVENT_STREAM } from '../../formats/wire/aws/event-stream.js'
 import { parseLatin1 } from '../../formats/wire/frames/frame-shapes.js'
@@ -87,7 +87,7 @@ export function openReplyStream(
     const onWhole = (reply: JsonObject): void => {
       if (!stream.readsOutline) noteEnd(listeners, reply, target)
     }
-    const onTool = x.calledTools?.note
+    const onTool = toolOf(listeners)
     const watcher = upstreamCodec.newWatcher({ includeUsage, onWhole, onTool })
     const stream = new PassthroughStream(
       watcher,
@@ -168,12 +168,13 @@ function translationOf(
   x: ServedRequest,
 ): TranslationOptions {
   const { request } = call
-  const clientCodec = observedFormat(call.clientCodec, listenersTo(x, call))
+  const listeners = listenersTo(x, call)
+  const clientCodec = observedFormat(call.clientCodec, listeners)
   const { upstreamCodec } = target
   const { encodedBody, next } = outgoing
   const seed = seedOf(x, call, target)
   const mayOmitCall = encodedBody !== null && upstreamCodec.mayOmitCall?.(encodedBody, request) === true
-  const onTool = x.calledTools?.note
+  const onTool = toolOf(listeners)
   return { upstreamCodec, clientCodec, request, seed, mayPause: next !== null, mayOmitCall, onTool }
 }
 
@@ -252,7 +253,7 @@ export function readReply(reply: UnreadReply, of: ReplyOf): ReadReply | Promise<
   if (parsed === null) return refused(strayReply(NOT_JSON, text.slice(0, MAX_ERROR_BYTES)))
   const { replyFacts } = target.upstreamCodec
   if (body !== null && !stream && replyFacts !== null && passes(call, target)) {
-    const watcher = replyFacts(body, of.x.calledTools?.note)
+    const watcher = replyFacts(body, toolOf(listenersTo(of.x, call)))
     if (watcher.error === null) notePassed(body, of, target)
     return passReply(bytes, watcher)
   }
@@ -392,7 +393,9 @@ function outlined(
   }
   const error = tooComplex('reply', scan.excess ?? '')
   const watcher =
-    outline === null ? null : (target.upstreamCodec.replyFacts?.(outline, x.calledTools?.note) ?? null)
+    outline === null
+      ? null
+      : (target.upstreamCodec.replyFacts?.(outline, toolOf(listenersTo(x, call))) ?? null)
   if (watcher === null) return refused(error)
   const { usage, outputSize: read } = watcher
   const size = { bytes: read.bytes + scan.omittedText, calls: read.calls }

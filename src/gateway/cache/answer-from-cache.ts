@@ -416,7 +416,7 @@ function clientOf({ x }: KeyedRequest, stored: StoredReply): ReplayClient {
     model: request.model,
   }
   if (stored.origin !== null) seed.origin = stored.origin
-  return { clientCodec, request, seed, onTool: x.calledTools?.note }
+  return { clientCodec, request, seed, onTool: x.calledTools?.tool }
 }
 
 /** A complete reply for the client, whole or as all events of a stream; null if it cannot be encoded. */

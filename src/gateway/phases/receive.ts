@@ -31,7 +31,7 @@ import type { Exchange } from '../client-exchange.js'
 import { UNEXPECTED_FAILURE } from '../transport-errors.js'
 import { bodyTurns } from '../../base/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
-import type { Call, Intake } from './call.js'
+import { callAt, type Call, type Intake } from './call.js'
 import { isForm, lateModel, readForm } from './read-form.js'
 import { CollectedRequest } from '../streams/collected-request.js'
 import { FORM_HEAD_BYTES, StreamedForm } from '../streams/streamed-form.js'
@@ -148,13 +148,13 @@ function streamedCall(
   )
   const fields = fieldsOfForm(streamed.parts)
   if (fields['model'] === undefined) throw lateModel(uploadHoldBytes)
-  const { dialect, wire, clientCodec, format } = resolved
+  const { clientCodec } = resolved
   const { endpoint, model } = endpointOfForm(resolved)
   const body = model === undefined ? fields : { ...fields, model }
   const request = clientCodec.decodeRequest(body, endpoint, req.headers, streamed.partsWithFile())
   const raw = Buffer.alloc(0)
-  const call = { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, query: '' }
-  return { ...call, request: withLateFields(request, streamed), streamed }
+  const call = callAt({ ...resolved, endpoint }, { raw, body, request: withLateFields(request, streamed) })
+  return { ...call, streamed }
 }
 
 /** The request with the format and the form of its reply, which may be known only after the file. */
@@ -315,14 +315,14 @@ function* formSteps(chunks: Buffer[], context: FormContext): Steps<Call> {
 }
 
 function callFromForm(raw: Buffer, { resolved, headers }: FormContext): Call {
-  const { dialect, wire, clientCodec, format } = resolved
+  const { clientCodec } = resolved
   const { endpoint, model } = endpointOfForm(resolved)
   const sent = readForm(raw, headers['content-type'] ?? '')
   const others = (): UploadPart[] => sent.filter(({ name }) => name !== 'model')
   const form = model === undefined ? sent : [{ name: 'model', value: model }, ...others()]
   const body = fieldsOfForm(form)
   const request = clientCodec.decodeRequest(body, endpoint, headers, form)
-  return { dialect, wire, clientCodec, format, endpoint, raw, members: [], body, request, query: '' }
+  return callAt({ ...resolved, endpoint }, { raw, body, request })
 }
 
 /** The endpoint of a form, and the model of its path: of Azure, which is that of the request. */
@@ -405,8 +405,7 @@ export function callFrom(
   const reader = isForeign ? { ...resolved, clientCodec: clientCodecOf('openai-responses') } : resolved
   const request = requestIn(value, raw.length, { resolved: reader, headers })
   if (isForeign) refuseReferences(value, reader)
-  const { dialect, wire, clientCodec, format, endpoint } = resolved
-  const call = { dialect, wire, clientCodec, format, endpoint, raw, members, body: value, request, query }
+  const call = callAt(resolved, { raw, members, body: value, request, query })
   return isForeign ? { ...call, isRewritten: true } : call
 }
 

@@ -1,5 +1,7 @@
 import t from 'tap'
 import { MAX_HEADS, RecentHeads } from '../../../src/gateway/report/recent-requests.js'
+import { startGateway } from '../../helpers/gateway.js'
+import { until } from '../../helpers/upstream.js'
 
 /** How many of `requests` that end at equal distances within a second are kept. */
 function keptOf(recent: RecentHeads, requests: number, fromMs: number): number {
@@ -31,4 +33,31 @@ void t.test('of more requests, 100 per second are kept after a burst', (t) => {
     t.ok(kept >= 99 && kept <= 101, `${kept} requests`)
   }
   t.end()
+})
+
+const RULES = `
+guardrails:
+  words: { patterns: ['forbidden'], on: [request], action: mask }
+limits:
+  - { scope: model, model: claude-sonnet-4-6, usd_per_month: 0.03 }
+`
+
+void t.test('a maximum that a budget has set is not taken for the one of the client', async (t) => {
+  for (const [name, more] of [
+    ['a budget', RULES.replace(/guardrails:\n.*\n/, '')],
+    ['a budget and a guardrail', RULES],
+  ] as const) {
+    const gateway = await startGateway(t, { more })
+    const model = 'claude-sonnet-4-6'
+    const messages = [{ role: 'user', content: 'a forbidden word' }]
+    const reply = await gateway.chat({ model, messages })
+    t.equal(reply.status, 200, name)
+    const sent = gateway.emulator.ledger.at(-1)?.body
+    t.ok(Number(sent?.['max_tokens']) < 2_000, `${name}: the upstream gets a maximum`)
+    await gateway.chat({ model: 'gpt-5.4', messages, max_tokens: 77 })
+    await until(() => gateway.plane.recentHeads().length === 2)
+    const [shortened, own] = gateway.plane.recentHeads()
+    t.equal(shortened?.sketch.settings.maxOutputTokens, undefined, name)
+    t.equal(own?.sketch.settings.maxOutputTokens, 77, `${name}: that of a client is kept`)
+  }
 })
