@@ -1,8 +1,8 @@
 /**
  * Goal: HAProxy and nginx with the files of the documentation pass each chunk of a stream at once, and lose
  * no request when a gateway drains, when it is killed between requests, and while Redis is away.
- * Method: the real programs in front of two gateways on one Redis; each day one of them, in the long suite
- * both.
+ * Method: the real programs read their files; in front of two gateways on one Redis, each on one day of four
+ * and in the long suite.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import t, { type Test } from 'tap'
 import { balancerCommand, balancerFile, type BalancerName } from '../../bench/processes/load-balancer.js'
 import { startEmulator } from '../../src/emulator/server.js'
 import { freePort } from '../helpers/free-port.js'
-import { ofToday } from '../helpers/long-suite.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
 import { Load, type Answer } from '../outage/load.js'
 import { fileText, get, hasAllWorkers, makeKey, run, until, type Program } from '../process/program.js'
@@ -45,6 +45,18 @@ interface Gateway {
   start(): Promise<Program>
 }
 
+/** Writes the file of a load balancer, which must accept it without a warning; returns what starts it. */
+function checkFile(t: Test, name: BalancerName, place: Parameters<typeof balancerFile>[1]) {
+  const file = join(place.folder, `${name}.conf`)
+  writeFileSync(file, balancerFile(name, place))
+  const [program = '', ...args] = balancerCommand(name, file)
+  const check = name === 'haproxy' ? ['-c', ...args] : ['-t', ...args]
+  const checked = spawnSync(program, check, { encoding: 'utf8' })
+  t.equal(checked.status, 0, checked.stderr)
+  t.notMatch(checked.stderr, /warn/i)
+  return { program, args }
+}
+
 /** Two gateways on one Redis behind the load balancer. */
 async function startFleet(t: Test, name: BalancerName) {
   const folder = t.testdir({})
@@ -70,13 +82,7 @@ async function startFleet(t: Test, name: BalancerName) {
   }
   const programs = await Promise.all(gateways.map((gateway) => gateway.start()))
   const port = await freePort()
-  const file = join(folder, `${name}.conf`)
-  writeFileSync(file, balancerFile(name, { port, folder, gateways }))
-  const [program = '', ...args] = balancerCommand(name, file)
-  const check = name === 'haproxy' ? ['-c', ...args] : ['-t', ...args]
-  const checked = spawnSync(program, check, { encoding: 'utf8' })
-  t.equal(checked.status, 0, checked.stderr)
-  t.notMatch(checked.stderr, /warn/i)
+  const { program, args } = checkFile(t, name, { port, folder, gateways })
   const balancer = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] })
   t.teardown(async () => {
     const ended = once(balancer, 'exit')
@@ -142,8 +148,13 @@ function served(t: Test, answers: readonly Answer[], name: string): void {
   )
 }
 
-for (const name of ofToday(['haproxy', 'nginx'] as const, 2)) {
-  const skip = programMissing(name) || redisMissing()
+for (const [at, name] of (['haproxy', 'nginx'] as const).entries()) {
+  const missing = programMissing(name)
+  void t.test(`${name} accepts its file`, { skip: missing }, async (t) => {
+    const gateways = [await freePort(), await freePort()].map((port) => ({ port, opsPort: port }))
+    checkFile(t, name, { port: await freePort(), folder: t.testdir({}), gateways })
+  })
+  const skip = missing || anotherDay(2 * at, 4) || redisMissing()
   void t.test(name, { skip }, async (t) => {
     const { redis, secret, gateways, programs, port, folder } = await startFleet(t, name)
     const slow = `[[words: ${WORDS}]] [[pace: ${PACE_MS}]]`

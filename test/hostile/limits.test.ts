@@ -1,9 +1,11 @@
 /**
  * Goal: requests within the documented limits pass, and others are refused with an error that names the
  * limit.
- * Method: large requests as real clients send them, for each encoder; then one request beyond each limit.
+ * Method: large requests as real clients send them, a quarter each day, for each encoder; then one request
+ * beyond each limit.
  */
 import t from 'tap'
+import { isToday, ofToday } from '../helpers/long-suite.js'
 import { HOSTILE } from './costly-bodies.js'
 import { ENCODERS, processBody, receiveBody } from './measure-steps.js'
 
@@ -14,7 +16,7 @@ function bodyNamed(name: string): Buffer {
 }
 
 void t.test('large requests of real clients pass', (t) => {
-  for (const name of [
+  const names = [
     '8 MiB of plain words',
     '8 MiB of Cyrillic',
     '8 MiB of Chinese',
@@ -23,7 +25,8 @@ void t.test('large requests of real clients pass', (t) => {
     '24,000 parts in 6 messages',
     '4,096 tool results',
     '1,024 tools',
-  ]) {
+  ]
+  for (const name of ofToday(names, 4)) {
     const received = receiveBody(bodyNamed(name))
     for (const encoder of ENCODERS) {
       const { refusal } = received.encode(encoder)
@@ -40,7 +43,7 @@ void t.test('large requests of real clients pass', (t) => {
 })
 
 void t.test('each limit is named by its refusal', (t) => {
-  for (const [name, words] of [
+  const refused = [
     ['500,000 names in one object', /16384 different names/],
     ['190,000 numbers', null],
     ['32 MiB of Cyrillic', /8388608 bytes beside inline data/],
@@ -51,12 +54,14 @@ void t.test('each limit is named by its refusal', (t) => {
     ['one number of 32 MiB', /more than 1000 characters/],
     ['a name twice at the end', /given twice/],
     ['stop strings', /at most 4 strings/],
-  ] as const) {
+  ] as const
+  for (const [name, words] of ofToday<(typeof refused)[number]>(refused, 3)) {
     const { refusal } = processBody(bodyNamed(name), 'openai-responses')
     if (words === null) t.equal(refusal, null, name)
     else t.match(refusal, words, name)
   }
+  if (!isToday(0, 3)) return t.end()
   const copies = bodyNamed('tool: copies of a large definition')
   t.match(processBody(copies, 'gemini').refusal, /^tools\[0\]\.function\.parameters: .*25000 parts/)
-  t.end()
+  return t.end()
 })

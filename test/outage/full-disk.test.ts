@@ -2,7 +2,7 @@
  * Goal: with a full disk, requests get 503 and no reply is sent without a ledger entry. Requests that ran
  * when the disk became full are in the ledger after space is freed.
  * Method: the program with its store on a small file system (root on Linux), which is filled completely under
- * load and emptied again.
+ * load and emptied again, each third day.
  */
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
@@ -11,10 +11,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openStore } from '../../src/store/open-store.js'
+import { anotherDay } from '../helpers/long-suite.js'
 import { startServe, type Served } from '../process/program.js'
 
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0
-const skip = isRoot ? false : 'needs root on Linux, for a file system of its own'
+const skip = isRoot ? anotherDay(2, 3) : 'needs root on Linux, for a file system of its own'
 /** Refusals in sequence after which the disk has no room for any entry. */
 const QUIET = 2_400
 const AT_ONCE = 8

@@ -8,7 +8,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
-import { sluice, sluiceHere } from '../cli/session.js'
+import { sluiceHere } from '../cli/session.js'
 import { ALONE, startServe, until } from './program.js'
 
 const MODEL = 'gpt-5.4-mini'
@@ -73,7 +73,7 @@ void t.test('a price change applies to requests that begin afterwards', async (t
   t.match(now['price_version'], /^[0-9a-f]{12}$/)
   t.not(old['price_version'], now['price_version'])
 
-  const csv = await sluice(['usage', 'export', '--config', served.file, '--format', 'csv'])
+  const csv = await sluiceHere(['usage', 'export', '--config', served.file, '--format', 'csv'])
   const [header = '', ...lines] = csv.out.trim().split('\n')
   t.match(header, ',client_request_id,price_version,gateway,generation_hash,')
   t.ok(lines.some((line) => line.includes(`,${stringOf(now['price_version']) ?? ''},`)))
@@ -140,7 +140,7 @@ void t.test('a plan of prices is applied as a generation, and rolled back', asyn
   t.match((await update()).out, /Wrote .+'sluice generations rollback' goes back\.\n$/)
   await until(async () => (await inForce()) === 3)
   await ask(2)
-  const { status } = await sluice(['generations', 'rollback', '2', '--config', own.file])
+  const { status } = await sluiceHere(['generations', 'rollback', '2', '--config', own.file])
   t.equal(status, 0)
   await until(async () => (await inForce()) === 4)
   await ask(3)

@@ -106,7 +106,7 @@ void t.test('one process', async (t) => {
   await t.test('kill -9 at any moment of a reload leaves a gateway that starts', async (t) => {
     const good = fileText(served.emulator, ALONE)
     let program = served.program
-    for (const round of ofToday(Array(6).keys(), 3)) {
+    for (const round of ofToday(Array(6).keys(), 6)) {
       const text = `${good}# ${'x'.repeat(round * 50_000)}\non_loss: ${round % 2 === 0 ? 'reject' : 'report'}\n`
       // In place, without a temporary file, and truncated in every other round.
       writeFileSync(served.file, round % 2 === 0 ? text : text.slice(0, good.length / 2))

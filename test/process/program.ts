@@ -97,7 +97,7 @@ function kill(pid: number): void {
 }
 
 /** Longest pause between two calls of a condition. */
-const LONGEST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 400
 
 /**
  * Polls until the condition is true and returns the milliseconds that this took. Rejects after `ms` with the

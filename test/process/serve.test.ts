@@ -4,10 +4,13 @@
  * a new connection, so that the workers serve in turn.
  */
 import t from 'tap'
+import { sluiceHere } from '../cli/session.js'
 import { ALONE, CANARY, EMAIL, hasAllWorkers, run, startServe, until, type Served } from './program.js'
 
+/** Tests of it build on each other. */
+const served = await startServe(t)
+
 void t.test('the ops pages describe the whole gateway', async (t) => {
-  const served = await startServe(t)
   t.same(JSON.parse((await served.ops('/healthz')).text), { status: 'ok' })
   t.same(JSON.parse((await served.ops('/readyz')).text), {
     ready: true,
@@ -39,20 +42,20 @@ void t.test('the ops pages describe the whole gateway', async (t) => {
 })
 
 void t.test('S7, B-35: a new and a revoked key take effect on all workers within a second', async (t) => {
-  const served = await startServe(t)
   const creating = run(t, [
     ...['keys', 'create', '--config', served.file, '--account', EMAIL, '--name', 'second'],
   ])
   t.equal(await creating.ended, 0, creating.err())
   const secret = creating.out().trim()
   t.ok((await until(() => allAnswer(served, secret, 200))) < 1000)
-  const listing = run(t, ['keys', 'list', '--config', served.file, '--account', EMAIL, '--json'])
-  t.equal(await listing.ended, 0)
-  const keys = JSON.parse(listing.out()) as { id: string; name: string }[]
+  const at = ['--config', served.file, '--account', EMAIL]
+  const listing = await sluiceHere(['keys', 'list', ...at, '--json'])
+  t.equal(listing.status, 0)
+  const keys = JSON.parse(listing.out) as { id: string; name: string }[]
   const id = keys.find(({ name }) => name === 'second')?.id ?? ''
-  const revoking = run(t, [...['keys', 'revoke', '--config', served.file, '--account', EMAIL, '--key', id]])
+  const revoking = await sluiceHere(['keys', 'revoke', ...at, '--key', id])
   // Counted from the moment the change is durable, which is before the command has ended.
-  t.equal(await revoking.ended, 0, revoking.err())
+  t.equal(revoking.status, 0, revoking.err)
   t.ok((await until(() => allAnswer(served, secret, 401))) < 1000)
   t.ok(await allAnswer(served, served.secret, 200), 'the other key is still valid')
   t.notMatch(served.program.out(), secret)
@@ -75,7 +78,6 @@ void t.test('an upstream without its key is logged at the start and named in the
 })
 
 void t.test('a killed worker is replaced, and the gateway still serves', async (t) => {
-  const served = await startServe(t)
   const before = served.program.workers()
   t.equal(before.length, 2)
   process.kill(before[0] ?? 0, 'SIGKILL')

@@ -112,12 +112,13 @@ function zstdBomb(): Buffer {
 
 void t.test('a bomb is refused with 413, without a stall', async (t) => {
   const gateway = await startGateway(t, { server: 'max_body_bytes: 4194304' })
-  const zeros = Buffer.alloc(200 * MIB)
+  const zeros = Buffer.alloc(64 * MIB)
+  const gzipped = gzipSync(zeros)
   const bombs: [string, Buffer][] = [
-    ['gzip', gzipSync(zeros)],
+    ['gzip', gzipped],
     ['br', brotliCompressSync(zeros, { params: { 0: 0, 1: 1 } })],
     ['zstd', zstdBomb()],
-    ['gzip', gzipSync(gzipSync(zeros))],
+    ['gzip', gzipSync(gzipped)],
   ]
   const before = process.memoryUsage().rss
   const delay = monitorEventLoopDelay({ resolution: 5 })

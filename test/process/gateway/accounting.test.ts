@@ -8,9 +8,10 @@
  */
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
-import { run, startServe, until, type Served } from '../program.js'
+import { sluiceHere } from '../../cli/session.js'
+import { startServe, until, type Served } from '../program.js'
 
-const REQUESTS = Number(process.env.SLUICE_ACCOUNTING ?? 200)
+const REQUESTS = Number(process.env.SLUICE_ACCOUNTING ?? 100)
 const KILLS = Number(process.env.SLUICE_KILLS ?? 2)
 /** Concurrent clients. */
 const CLIENTS = 16
@@ -103,10 +104,10 @@ async function load(served: Served, prefix: string, count: number): Promise<Seen
 
 /** The entries of `sluice usage export`. */
 async function exported(t: Test, served: Served): Promise<Row[]> {
-  const program = run(t, ['usage', 'export', '--config', served.file, '--format', 'jsonl'])
-  t.equal(await program.ended, 0, program.err())
-  return program
-    .out()
+  const command = ['usage', 'export', '--config', served.file, '--format', 'jsonl']
+  const { status, out, err } = await sluiceHere(command)
+  t.equal(status, 0, err)
+  return out
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Row)
@@ -161,7 +162,7 @@ void t.test(`${REQUESTS} requests: the ledger agrees with the upstream`, LONG, a
 })
 
 void t.test(`${KILLS} kills: every reply that a client received has its ledger entry`, LONG, async (t) => {
-  const served = await startServe(t, { server: 'workers: 3, drain_ms: 500' })
+  const served = await startServe(t, { server: 'workers: 2, drain_ms: 500' })
   const seen: Seen[] = []
   for (let kill = 0; kill < KILLS; kill += 1) {
     const running = load(served, `kill${kill}`, 60)

@@ -2,11 +2,13 @@
  * Goal: an account store that lost its data is reported as such: 503 for every key, a reason in /readyz and
  * the log, a counted failure; neither a restart nor a command creates a new store without an explicit
  * command.
- * Method: the program over a real redis-server, which is emptied, or one record of it damaged.
+ * Method: the program over a real redis-server, which is emptied, or one record of it damaged; commands in
+ * this process.
  */
 import t from 'tap'
 import { newSecret } from '../../../src/accounts/key-secret.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
+import { sluiceHere } from '../../cli/session.js'
 import { prepare, run, startServe, until } from '../program.js'
 
 const missing = redisMissing()
@@ -49,11 +51,7 @@ void t.test('a store that is emptied while the gateway runs is reported', { ...o
   const again = run(t, ['serve', '--config', served.file])
   t.not(await again.ended, 0, 'a restart does not create a new store')
   t.match(again.out() + again.err(), /store is empty.*sluice store accept/)
-  const sluice = async (...args: string[]) => {
-    const program = run(t, [...args, '--config', served.file])
-    const status = await program.ended
-    return { status, out: program.out(), err: program.err() }
-  }
+  const sluice = (...args: string[]) => sluiceHere([...args, '--config', served.file])
   const email = ['--email', 'new@example.com', '--plan', 'pro']
   for (const args of [['list'], ['create', ...email]]) {
     const { status, err } = await sluice('accounts', ...args)
@@ -72,9 +70,8 @@ void t.test('a store that is emptied while the gateway runs is reported', { ...o
 void t.test('the first command reports that it creates a store', { ...options }, async (t) => {
   const redis = await startRedis(t)
   const { file } = await prepare(t, { store: redis.url() })
-  const program = run(t, ['accounts', 'list', '--config', file])
-  await program.ended
-  t.match(program.err(), /the store was empty; created a new one without accounts and keys/)
+  const { err } = await sluiceHere(['accounts', 'list', '--config', file])
+  t.match(err, /the store was empty; created a new one without accounts and keys/)
 })
 
 void t.test('a damaged record is reported as a store failure', { ...options }, async (t) => {

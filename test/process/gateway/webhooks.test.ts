@@ -103,7 +103,7 @@ void t.test('a breaker is reported when it opens, half-opens and closes', async 
 
 void t.test('a configuration that is refused is reported', async (t) => {
   const receiver = await startReceiver(t)
-  const served = await startServe(t, { more: notify(receiver) })
+  const served = await startServe(t, { ...ALONE, more: notify(receiver) })
   served.write('upstreams: [')
   const [report] = await receiver.of('config.refused', 1)
   t.match(report?.data, { generation_in_force: 1, problems: 1, first_problem: /gateway\.yaml:1/ })

@@ -1,14 +1,15 @@
 /**
  * Goal: two gateways that start at the same time on one empty store, under load, accept no request that is
  * then cut, and every request that they have served is in the ledger.
- * Method: the built program twice with two workers each on a real Redis; clients connect all the time, and
- * the first account and its key are made while the gateways start.
+ * Method: the built program twice, each third day with two workers each, on a real Redis; clients connect
+ * all the time, and the first account and its key are made while the gateways start.
  */
 import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { freePort } from '../../helpers/free-port.js'
+import { ofToday } from '../../helpers/long-suite.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
 import { fileText, makeKey, prepare, run, until } from '../program.js'
@@ -16,9 +17,12 @@ import { fileText, makeKey, prepare, run, until } from '../program.js'
 t.setTimeout(300_000)
 
 /** Served requests of each gateway before the end. */
-const SERVED = 60
+const SERVED = 30
 /** Clients of each gateway; each waits for its reply. */
 const CLIENTS = 6
+
+const WORKERS = 'workers: 2, drain_ms: 5000'
+const ALONE = 'workers: 1, drain_ms: 5000'
 
 /** What a client saw: a complete reply, or an error after the connection was accepted. */
 type Seen = { readonly status: number; readonly id: string } | { readonly cut: string }
@@ -52,11 +56,12 @@ function chat(port: number, secret: string): Promise<Seen | null> {
 
 void t.test('a fleet starts on an empty store under load', { skip: redisMissing() }, async (t) => {
   const redis = await startRedis(t)
+  const [server = WORKERS] = ofToday([WORKERS, ALONE, ALONE], 3)
   const { emulator, folder } = await prepare(t)
   const ports = [await freePort(), await freePort()]
   const files = ports.map((_port, at) => join(folder, `gateway-${at}.yaml`))
   for (const [at, file] of files.entries()) {
-    writeFileSync(file, fileText(emulator, { port: ports[at] ?? 0, store: redis.url() }))
+    writeFileSync(file, fileText(emulator, { server, port: ports[at] ?? 0, store: redis.url() }))
   }
   const load = { secret: 'sk_unknown', isOver: false }
   const seen = ports.map((): Seen[] => [])

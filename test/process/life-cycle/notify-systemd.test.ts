@@ -67,7 +67,8 @@ for (const kind of ofToday(['a path', 'an abstract name'] as const, 2)) {
     const name = kind === 'a path' ? join(folder, 'notify') : `@sluice-test-${process.pid}`
     const messages = await startReceiver(t, name)
     const env = { NOTIFY_SOCKET: name, WATCHDOG_USEC: '400000', WATCHDOG_PID: '' }
-    const served = await startServe(t, { server: 'workers: 2, drain_ms: 500' }, env)
+    const workers = kind === 'a path' ? 2 : 1
+    const served = await startServe(t, { server: `workers: ${workers}, drain_ms: 500` }, env)
     const states = (): string[] =>
       messages.flatMap((message) =>
         ['READY', 'RELOADING', 'STOPPING'].filter((state) => message.get(state) === '1'),

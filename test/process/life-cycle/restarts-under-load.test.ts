@@ -35,7 +35,7 @@ async function restartsOf(served: Served): Promise<Restarts> {
   return { ...page.restarts, pids: page.workers.map(({ pid }) => pid) }
 }
 
-const skip = anotherDay(1, 3)
+const skip = anotherDay(1, 6)
 void t.test('G12: rolling restarts under load refuse and reset no connection', { skip }, async (t) => {
   const served = await startServe(t, { server: `workers: 2, drain_ms: ${DRAIN_MS}` })
   const { port, secret } = served

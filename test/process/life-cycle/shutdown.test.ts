@@ -39,7 +39,7 @@ for (const signal of ofToday(['SIGTERM', 'SIGINT'] as const, 2)) {
 void t.test(
   'J-145: a stream that outlasts the drain gets an error event and does not delay the end',
   async (t) => {
-    const served = await startServe(t, { server: 'workers: 2, drain_ms: 600' })
+    const served = await startServe(t, { server: 'workers: 1, drain_ms: 600' })
     const response = await served.chat(ENDLESS)
     const reading = bytesUntilBroken(response)
     const began = performance.now()

@@ -9,7 +9,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sluiceHere } from '../../cli/session.js'
-import { fileText, prepare, run, type FileSettings } from '../program.js'
+import { ALONE, fileText, prepare, run, type FileSettings } from '../program.js'
 import { ofToday } from '../../helpers/long-suite.js'
 
 const COMMANDS = ['accounts', 'check', 'demo', 'emulate', 'explain', 'keys', 'serve']
@@ -21,9 +21,9 @@ void t.test('an invalid file is reported with line and column', async (t) => {
   t.equal(await program.ended, 1)
   t.match(program.err(), /gateway\.yaml:\d+:1.*unheard_of/)
   t.equal(program.out(), '')
-  const missing = run(t, ['serve', '--config', join(file, 'nowhere.yaml')])
-  t.equal(await missing.ended, 1)
-  t.match(missing.err(), /nowhere\.yaml.*does not exist/)
+  const missing = await sluiceHere(['serve', '--config', join(file, 'nowhere.yaml')])
+  t.equal(missing.status, 1)
+  t.match(missing.err, /nowhere\.yaml.*does not exist/)
 })
 
 void t.test('a port that is in use is named and ends the start', async (t) => {
@@ -38,14 +38,14 @@ void t.test('a port that is in use is named and ends the start', async (t) => {
 })
 
 void t.test('a store that cannot be opened is reported with its path and the reason', async (t) => {
-  const inFile = await failedStart(t, { store: 'sqlite:./models.yaml' })
+  const inFile = await failedStart(t, { ...ALONE, store: 'sqlite:./models.yaml' })
   t.equal(inFile.status, 1)
   t.match(
     inFile.err,
     /The key store cannot be opened: opening '.*models\.yaml' failed: file is not a database/,
   )
   // Root may write everywhere except in folders that the kernel protects.
-  const readOnly = await failedStart(t, { store: 'sqlite:/sys/sluice/sluice.db' })
+  const readOnly = await failedStart(t, { ...ALONE, store: 'sqlite:/sys/sluice/sluice.db' })
   t.equal(readOnly.status, 1)
   t.match(
     readOnly.err,
@@ -61,7 +61,7 @@ void t.test('wrong usage exits with 2 and a hint', async (t) => {
     [['keys', 'destroy'], /generate, create, list, edit, rotate, raise, revoke/],
     [['demo', '--port', 'x'], /--port must be a port number from 0 to 65535, not "x"/],
   ]
-  for (const [args, message] of ofToday(wrong, 2)) {
+  for (const [args, message] of ofToday(wrong, 5)) {
     const program = run(t, args)
     t.equal(await program.ended, 2, args.join(' '))
     t.match(program.err(), message)
@@ -90,10 +90,6 @@ void t.test('--help lists all commands, and each command has a help text', async
     t.match(out, /^Example/m)
     t.equal(err, '')
   }
-  const serve = run(t, ['serve', '--help'])
-  t.equal(await serve.ended, 0)
-  t.match(serve.out(), /^Usage: sluice serve /)
-  t.equal(serve.err(), '')
 })
 
 async function failedStart(t: Test, settings: FileSettings) {

@@ -16,9 +16,10 @@ import { freePort } from '../../helpers/free-port.js'
 import { stopwatch } from '../../helpers/stopwatch.js'
 import { isRunning, fileText, get, hasAllWorkers, MAIN, prepare, until } from '../program.js'
 import { ofToday } from '../../helpers/long-suite.js'
+import { V8_FLAGS } from '../../helpers/test-program.js'
 
 /** A pipe buffers 64 KiB and a socket some more; each line has about 400 bytes. */
-const REQUESTS = 800
+const REQUESTS = { FIFO: 400, socket: 800 }
 const DRAIN_MS = 2000
 
 /** The write end of a FIFO whose read end is open and never read. */
@@ -66,7 +67,7 @@ async function started(t: Test, open: () => number | 'pipe'): Promise<Started> {
     const [port, opsPort] = [await freePort(), await freePort()]
     const server = `workers: 2, drain_ms: ${DRAIN_MS}`
     writeFileSync(file, fileText(emulator, { server, port, opsPort }))
-    const child = spawn(process.execPath, [MAIN, 'serve', '--config', file], {
+    const child = spawn(process.execPath, [...V8_FLAGS, MAIN, 'serve', '--config', file], {
       stdio: ['ignore', open(), 'ignore'],
     })
     killedAfter(t, child)
@@ -83,7 +84,7 @@ for (const kind of ofToday(['FIFO', 'socket'] as const, 2)) {
     const { child, port, opsPort } = await started(t, () => (kind === 'FIFO' ? unreadFifo(t) : 'pipe'))
     const ops = `http://127.0.0.1:${opsPort}`
     const path = `/${'x'.repeat(250)}`
-    for (let sent = 0; sent < REQUESTS; sent += 50) {
+    for (let sent = 0; sent < REQUESTS[kind]; sent += 50) {
       await Promise.all(Array.from({ length: 50 }, () => get(`http://127.0.0.1:${port}${path}`)))
     }
     t.match((await get(`${ops}/metrics`)).text, /^sluice_log_lines_lost_total \d+$/m)

@@ -26,7 +26,7 @@ import type {
 } from '../../../src/store/usage-queries.js'
 import { ENGINES, engineMissing, startArchive } from '../../helpers/archive-engines.js'
 import { redisMissing, startRedis } from '../../helpers/redis.js'
-import { anotherDay } from '../../helpers/long-suite.js'
+import { anotherDay, ofToday } from '../../helpers/long-suite.js'
 import { archiveConfig } from './archive-config.js'
 import { anEntry, SOME_TIME_MS } from './entries.js'
 
@@ -132,7 +132,7 @@ const GROUPS: readonly GroupUseQuery[] = [
 
 for (const [engineAt, name] of ENGINES.entries()) {
   for (const [storeAt, kind] of STORES.entries()) {
-    // Each engine and each store once a day.
+    // One pair a day, with a third of the queries.
     const skip =
       anotherDay(engineAt * STORES.length + storeAt, ENGINES.length * STORES.length) ||
       engineMissing(name) ||
@@ -177,7 +177,7 @@ for (const [engineAt, name] of ENGINES.entries()) {
       const left = await exported(store.ledger, 0)
       t.ok(left.length > 25 && left.length < 40, `${left.length} entries are left in the store`)
 
-      const compare = async (when: string, queries = QUERIES): Promise<void> => {
+      const compare = async (when: string, queries = [...ofToday(QUERIES, 3)]): Promise<void> => {
         for (const query of queries) {
           const [wanted, found] = [await paged(alone.ledger, query, 13), await paged(joint.ledger, query, 13)]
           t.strictSame(found, wanted, `${when}: ${JSON.stringify(query)}`)
