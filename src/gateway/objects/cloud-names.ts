@@ -20,7 +20,7 @@ const HOSTS: readonly (readonly [RegExp, Cloud])[] = [
   [/^bedrock-[\w.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/i, 'bedrock'],
 ]
 
-/** By the configuration of an upstream, which never changes: a request needs it, and a URL takes 1 µs. */
+/** By the configuration of an upstream, which never changes: a request needs it twice, at 0.5 µs each. */
 const found = new WeakMap<Located, Cloud | null>()
 
 /** The cloud of an upstream, also if it is configured without `platform`; null for a vendor's own API. */
