@@ -47,7 +47,7 @@ export class Reservations {
       `SELECT 1 FROM reservations WHERE request_id = ?3 UNION ALL ${SELECT_REQUEST} LIMIT 1`,
     )
     this.select = engine.prepare('SELECT holds FROM reservations WHERE request_id = ?')
-    this.delete = engine.prepare('DELETE FROM reservations WHERE request_id = ? RETURNING 1')
+    this.delete = engine.prepare('DELETE FROM reservations WHERE request_id = ?')
     this.prolong = engine.prepare(
       'UPDATE reservations SET until_ms = ? WHERE request_id = ? AND until_ms > ?',
     )
@@ -90,7 +90,8 @@ export class Reservations {
   remove(requestId: string): readonly Hold[] | null {
     const holds = this.held.get(requestId) ?? this.read(requestId)
     this.held.delete(requestId)
-    return holds === null || this.delete.get(requestId) === undefined ? null : holds
+    // RETURNING would take twice as long as the number of changes.
+    return holds === null || Number(this.delete.run(requestId).changes) === 0 ? null : holds
   }
 
   /** Prolongs a reservation that has not expired: one that has may have lost its slot to another request. */
