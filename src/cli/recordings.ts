@@ -55,7 +55,11 @@ of the request, as in x-request-id. Each reading of a recording is in the audit 
     .addOption(configOption())
     .action(async (id, { config }) => {
       process.exitCode = await withRecordings(config, async (opened) => {
-        if (!(await opened.recordings.remove(id))) return missing(opened, id)
+        const found = await opened.recordings.find(id, Date.now())
+        const { accountId = '' } = found?.head ?? {}
+        const entry = commandEntry({ accountId, action: 'recording.delete', target: id, detail: '' })
+        const isDeleted = found !== null && (await opened.recordings.remove(id, entry))
+        if (!isDeleted) return missing(opened, id)
         opened.session.terminal.out(`${id}: deleted`)
         return 0
       })
@@ -86,7 +90,7 @@ export async function withRecordings(
       terminal.err('sluice: recordings need escrow.key in the configuration file')
       return 1
     }
-    const recordings = recordingsOf(record?.to ?? IN_STORE, store.sealedRecords)
+    const recordings = recordingsOf(record?.to ?? IN_STORE, store)
     if (recordings === null) {
       terminal.err('sluice: recordings are sent to a URL (record.to), and none are kept here')
       return 1

@@ -217,7 +217,7 @@ export class Gateway {
     const { RecordingService: Opened } = await import('./recording/record-requests.js')
     const { cacheStore, log } = this.services
     this.recording ??= new Opened({
-      records: cacheStore.store.sealedRecords,
+      store: cacheStore.store,
       secret: cacheStore.secret,
       log,
       settings: () => this.current.snapshot.config.record,

@@ -19,7 +19,10 @@ const SKEW_MS = 5_000
 
 /** The store of the replies, and the secret that encrypts them. */
 export interface CacheStore {
-  readonly store: Pick<Store, 'sealedRecords' | 'subscribe' | 'findKey' | 'keyById' | 'accountById'>
+  readonly store: Pick<
+    Store,
+    'sealedRecords' | 'auditTrail' | 'subscribe' | 'findKey' | 'keyById' | 'accountById'
+  >
   readonly secret: string
 }
 

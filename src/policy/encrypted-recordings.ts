@@ -2,6 +2,7 @@
  * Recordings of requests and replies: what they contain, how they are encrypted, and where they are kept.
  * Only the account's key, derived from `escrow.key`, opens them.
  */
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RecordConfig } from '../config/schema/record-schema.js'
@@ -9,6 +10,7 @@ import { isObject, numberOf, objectOf, stringOf, type JsonObject, type JsonValue
 import type { Steps } from '../base/steps.js'
 import { hideSecrets } from '../hide-secrets.js'
 import { Seal } from '../store/seal.js'
+import type { AuditEntry } from '../store/audit-trail.js'
 import type { Store } from '../store/store.js'
 import { judgedArguments } from './json-strings.js'
 import { WholeTexts } from './whole-texts.js'
@@ -269,16 +271,19 @@ export interface Recordings {
   /** Newest first. */
   list(filter: RecordingFilter, nowMs: number): Promise<RecordingHead[]>
   find(id: string, nowMs: number): Promise<{ head: RecordingHead; sealed: Uint8Array } | null>
-  /** False if there is none. */
-  remove(id: string): Promise<boolean>
+  /** Removes one with the entry of the audit trail; false if there is none. */
+  remove(id: string, entry: AuditEntry): Promise<boolean>
   /** Removes expired ones. */
   sweep(nowMs: number): Promise<void>
 }
 
 /** The recordings of the configuration; null if they are sent to a URL. */
-export function recordingsOf(to: RecordConfig['to'], records: Store['sealedRecords']): Recordings | null {
+export function recordingsOf(
+  to: RecordConfig['to'],
+  { sealedRecords, auditTrail }: Pick<Store, 'sealedRecords' | 'auditTrail'>,
+): Recordings | null {
   if (to.kind === 'url') return null
-  return to.kind === 'store' ? new StoredRecordings(records) : new RecordingFiles(to.path)
+  return to.kind === 'store' ? new StoredRecordings(sealedRecords) : new RecordingFiles(to.path, auditTrail)
 }
 
 /** Maximum size of all recordings in the store; beyond it those that expire first are removed. */
@@ -308,8 +313,8 @@ class StoredRecordings implements Recordings {
     return { head: headOf({ ...record, bytes: record.value.length }), sealed: record.value }
   }
 
-  async remove(id: string): Promise<boolean> {
-    return (await this.records.remove('recording', { id })) > 0
+  remove(id: string, entry: AuditEntry): Promise<boolean> {
+    return this.records.take('recording', id, [entry])
   }
 
   async sweep(nowMs: number): Promise<void> {
@@ -335,9 +340,11 @@ const FILE_ID = /^[\w-]{1,128}$/
 /** One file for each: a line of JSON with its head, then the encrypted bytes. */
 class RecordingFiles implements Recordings {
   private readonly folder: string
+  private readonly auditTrail: Store['auditTrail']
 
-  constructor(folder: string) {
+  constructor(folder: string, auditTrail: Store['auditTrail']) {
     this.folder = folder
+    this.auditTrail = auditTrail
   }
 
   async put(head: RecordingHead, sealed: Buffer): Promise<void> {
@@ -372,18 +379,20 @@ class RecordingFiles implements Recordings {
     return found.expiresAtMs <= nowMs ? null : { head: found, sealed: bytes.subarray(end + 1) }
   }
 
-  async remove(id: string): Promise<boolean> {
-    if (!FILE_ID.test(id)) return false
-    return rm(this.pathOf(id)).then(
-      () => true,
-      () => false,
-    )
+  /** The entry is stored first, so that no file is removed without one. */
+  async remove(id: string, entry: AuditEntry): Promise<boolean> {
+    if (!FILE_ID.test(id) || !existsSync(this.pathOf(id))) return false
+    await this.auditTrail.add(entry)
+    await rm(this.pathOf(id), { force: true })
+    return true
   }
 
   async sweep(nowMs: number): Promise<void> {
     for (const name of await readdir(this.folder).catch(() => [])) {
       const id = name.slice(0, -SUFFIX.length)
-      if (name.endsWith(SUFFIX) && (await this.find(id, nowMs)) === null) await this.remove(id)
+      if (name.endsWith(SUFFIX) && (await this.find(id, nowMs)) === null) {
+        await rm(this.pathOf(id), { force: true })
+      }
       if (!name.endsWith(SUFFIX + UNFINISHED)) continue
       const path = join(this.folder, name)
       const file = await stat(path).catch(() => null)

@@ -75,6 +75,10 @@ export interface SealedRecords {
   find(kind: RecordKind, id: string, nowMs: number): Promise<SealedRecord | null>
   /** The heads of records that have not expired, newest first; at most `MAX_LISTED_RECORDS`. */
   list(kind: RecordKind, filter: RecordFilter, nowMs: number): Promise<RecordHead[]>
+  /**
+   * Removes one record in one step with the audit entries; false, and nothing is stored, if there is none.
+   */
+  take(kind: RecordKind, id: string, auditEntries: readonly AuditEntry[]): Promise<boolean>
   /** Removes records; returns their number. */
   remove(kind: RecordKind, filter: RecordFilter): Promise<number>
   /** Removes expired records; returns their number. */

@@ -26,7 +26,7 @@ export async function authenticated({ store, now }: AdminServices, req: HttpRequ
   const secret = /^bearer +(\S+) *$/i.exec(headerOf(req, 'authorization') ?? '')?.[1] ?? ''
   const token = isAdminSecret(secret) ? await store.adminTokens.byDigest(digestOf(secret)) : null
   const nowMs = now()
-  if (token === null || tokenState(token, nowMs) !== 'live') throw unauthenticated()
+  if (token === null || !(await works(store, token, nowMs))) throw unauthenticated()
   if (nowMs - (token.lastUsedAtMs ?? 0) >= USE_MS) {
     const used = await store.adminTokens.change(token.id, (stored) => {
       const isOlder = nowMs - (stored.lastUsedAtMs ?? 0) >= USE_MS
@@ -43,7 +43,17 @@ export async function isLive(
   { id }: AdminToken,
 ): Promise<boolean> {
   const stored = await store.adminTokens.byId(id)
-  return stored !== null && tokenState(stored, now()) === 'live'
+  return stored !== null && (await works(store, stored, now()))
+}
+
+/** A token of a purged account has ended with it, also if its record does not tell so yet. */
+async function works(
+  store: Pick<AdminServices['store'], 'accountById'>,
+  token: AdminToken,
+  nowMs: number,
+): Promise<boolean> {
+  if (tokenState(token, nowMs) !== 'live') return false
+  return token.accountId === null || (await store.accountById(token.accountId)) !== null
 }
 
 /** Counts a request of the token. Throws `rate_limited` if it has sent too many. */

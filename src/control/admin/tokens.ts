@@ -241,7 +241,8 @@ async function viewOf({ store, now }: AdminServices, token: AdminToken) {
     scopes: [...token.scopes],
     account: account?.name ?? null,
     expires_at: timeText(token.expiresAtMs),
-    state: tokenState(token, now()),
+    // That of a purged account has ended with it.
+    state: accountId !== null && account === null ? 'revoked' : tokenState(token, now()),
     last_four: token.lastFour,
     created_by: token.createdBy,
     created_at: timeText(token.createdAtMs),

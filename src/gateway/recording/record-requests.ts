@@ -40,7 +40,7 @@ const SEND_MS = 10_000
 
 /** The services of recording. */
 export interface RecordingOptions {
-  readonly records: Store['sealedRecords']
+  readonly store: Pick<Store, 'sealedRecords' | 'auditTrail'>
   /** `escrow.key`. */
   readonly secret: string
   readonly log: Pick<Logger, 'warn'>
@@ -121,15 +121,15 @@ export class RecordingService {
       expiresAtMs: atMs + settings.keepMs,
       model: entry.modelAsked ?? '',
     }
-    await recordingsOf(settings.to, this.options.records)?.put(head, sealed)
+    await recordingsOf(settings.to, this.options.store)?.put(head, sealed)
   }
 
   private sweep(): void {
-    const { settings, records } = this.options
+    const { settings, store } = this.options
     const { to = null } = settings() ?? {}
     // The store counts its failures.
     if (to !== null)
-      recordingsOf(to, records)
+      recordingsOf(to, store)
         ?.sweep(Date.now())
         .catch(() => undefined)
   }

@@ -73,6 +73,7 @@ const LABELS: { readonly [Name in keyof Parts]: LabelsOf<Parts[Name]> } = {
     replace: 'objects',
     find: 'objects',
     list: 'objects',
+    take: 'objects',
     remove: 'objects',
     sweep: 'sweep',
   },

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { SCOPES } from '../../../src/accounts/admin-tokens.js'
+import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { digestOf } from '../../../src/accounts/key-secret.js'
 import { command } from '../../../src/cli/admin-tokens.js'
 import { adminRoutes } from '../../../src/control/admin/routes.js'
@@ -440,4 +441,20 @@ onBothStores(t, 'the plans that a token may give', async (t, settings) => {
   })
   const allowed = await ask('PUT', '/accounts/acme--child', { token, body: { ...body, plan: 'starter' } })
   t.equal(allowed.status, 201)
+})
+
+onBothStores(t, 'a token of a purged account has ended with it', async (t, settings) => {
+  const { store, ask, makeToken } = await startAdmin(t, settings)
+  const { account } = await createAccount(store, { name: 'acme', plan: 'pro', password: null })
+  const token = await makeToken(['accounts:read'], account.id)
+  t.equal((await ask('GET', '/accounts', { token })).status, 200)
+  // As if the gateway had failed right after the removal.
+  const removed = await store.transact({
+    ...{ accountId: account.id, nowMs: Date.now() },
+    decide: () => ({ write: { purge: true, audit: [] } }),
+  })
+  t.equal(removed.kind, 'written')
+  t.equal((await ask('GET', '/accounts', { token })).status, 401)
+  const { items } = (await ask('GET', '/tokens')).json
+  t.match(items, [{ state: 'revoked' }, { state: 'live' }])
 })

@@ -94,6 +94,7 @@ export const ADMIN: Readonly<Record<string, Change>> = {
   'PUT /accounts/{name}': api('PUT', '/accounts/new', { plan: 'pro', limits: { concurrent: 3 } }),
   'PATCH /accounts/{name}': api('PATCH', '/accounts/acme', { plan: 'max', labels: { team: 'x' } }),
   'DELETE /accounts/{name}': api('DELETE', '/accounts/acme'),
+  'DELETE /accounts/{name} (purge)': api('DELETE', '/accounts/acme?purge=true'),
   'PUT /accounts/{name}/limits': api('PUT', '/accounts/acme/limits', { usd_per_month: 3 }),
   'PATCH /accounts/{name}/limits': api('PATCH', '/accounts/acme/limits', { tokens_per_day: 9 }),
   'DELETE /accounts/{name}/limits': api('DELETE', '/accounts/acme/limits'),
@@ -163,6 +164,7 @@ export const DASHBOARD: Readonly<Record<string, Change>> = {
   'POST /users/{id}/invite': page('POST', '/users/{eve}/invite', {}),
   'POST /users/{id}/unbind': page('POST', '/users/{bound}/unbind', {}),
   'DELETE /sessions': page('DELETE', '/sessions', undefined, 'owner'),
+  'DELETE /recordings/{id}': page('DELETE', '/recordings/rec-1?account=acme'),
   'DELETE /views/{id}': page('DELETE', '/views/kept'),
   'PUT /views/{id}': page('PUT', '/views/spend', { name: 'Most spend', url: '/keys?sort=-cost' }),
 }
@@ -209,16 +211,17 @@ export const COMMANDS: Readonly<Record<string, Change>> = {
   'identity allow': command('identity', 'allow', '--identity', 'k8s', '--sub', 'old'),
   'batches cancel': command('batches', 'cancel', '--batch', 'batch_1'),
   apply: command('apply', '--file', '{documents}', '--yes'),
+  'recordings delete': command('recordings', 'delete', 'rec-1'),
   'runs end': command('runs', 'end', '--account', 'acme', '--run', 'r-1'),
 }
 
 /** Routes that change no account, key, user, token, limit, run or batch, or are changes of the user alone. */
 export const OTHERS: readonly string[] = [
-  ...['POST /plan', 'POST /explain', 'POST /keys/lookup', 'POST /oidc/start', 'DELETE /recordings/{id}'],
+  ...['POST /plan', 'POST /explain', 'POST /keys/lookup', 'POST /oidc/start'],
   ...['chat', 'responses', 'messages', 'gemini'].map((format) => `POST /playground/${format}`),
   // The file of the configuration is not in the store.
   ...['POST /generations/{n}/rollback', 'POST /configuration/{id}/rollback'],
-  // Their links and sessions are looked at in the tests of sign-in.
+  // Those of `faults-at-sign-in.test.ts`, and sign-ins that change no account.
   ...['POST /session', 'DELETE /session', 'POST /setup', 'POST /reset', 'POST /lost-password'],
   ...['POST /sign-up', 'POST /oidc/finish', 'POST /device/{id}'],
 ]
@@ -260,6 +263,14 @@ export async function startScene(t: Test, settings: GatewaySettings = {}): Promi
   await store.dimensionValues.claim(run, { maxValues: 9, keepMs: 3_600_000 }, nowMs)
   const used = { requests: 1, inputTokens: 9, outputTokens: 9, costNanoUsd: 90, atMs: nowMs }
   await store.dimensionValues.add([{ ...run, ...used, keepMs: 3_600_000 }])
+  await store.sealedRecords.put(
+    {
+      ...{ kind: 'recording', id: 'rec-1', accountId: acme.id, keyId: key.id, model: 'gpt-5.5' },
+      ...{ atMs: nowMs, expiresAtMs: nowMs + 3_600_000, info: '', value: Buffer.from('sealed') },
+    },
+    1_000_000,
+    nowMs,
+  )
   await batchRecords(store, gateway.load().config)?.create(batchOf(acme.id, key.id))
   const [admin, owner] = [new Browser(gateway.origin), new Browser(gateway.origin)]
   await admin.signIn('root@example.com')

@@ -141,6 +141,8 @@ export class RedisFaults implements Faults {
     }
     add('tokens', ...(await store.adminTokens.page(null, 500)).items)
     add('denials', ...(await store.denials.list({ order: 'oldest_first', after: null, limit: 500 })).items)
+    const recordings = await store.sealedRecords.list('recording', {}, Date.now())
+    add('recordings', ...recordings.map((head) => ({ ...head })))
     add('trail', ...(await store.auditTrail.page({ accountId: null, after: null, limit: 500 })))
     return Object.fromEntries(
       Object.entries(found).map(([kind, items]) => [

@@ -27,7 +27,7 @@ export class SqliteFaults implements Faults {
           table === 'admin_tokens' && verb === 'UPDATE'
             ? LAST_USE
             : table === 'sealed_records'
-              ? `${verb === 'DELETE' ? 'old' : 'new'}.kind = 'batch'`
+              ? `${verb === 'DELETE' ? 'old' : 'new'}.kind IN ('batch', 'recording')`
               : '1'
         this.db.exec(
           `CREATE TRIGGER fault_${table}_${verb} BEFORE ${verb} ON ${table} WHEN ${isUse} BEGIN
@@ -65,7 +65,7 @@ export class SqliteFaults implements Faults {
   /** The rows of each table, without what differs between two runs. */
   state(): Promise<Record<string, string[]>> {
     const rows = TABLES.map((table): [string, string[]] => {
-      const rest = table === 'sealed_records' ? ` WHERE kind = 'batch'` : ''
+      const rest = table === 'sealed_records' ? ` WHERE kind IN ('batch', 'recording')` : ''
       const all = this.db.prepare(`SELECT * FROM ${table}${rest}`).all()
       return [table, all.map((row) => shape(row)).sort()]
     })

@@ -53,6 +53,15 @@ export async function sealedRecords(t: Test, newUrl: (t: Test) => string | Promi
   t.equal(await records.replace(aRecord('x'), aRecord('x').info), false, 'there is none')
   t.equal(await records.replace(aRecord('x'), null), true)
   t.equal(await others.replace(aRecord('x'), null), false, 'only one of two is added')
+  const entry = { id: 'aud-x', atMs: 5, accountId: 'acc_a', actor: 'ada', action: 'recording.delete' }
+  const entries = [{ ...entry, target: 'x', detail: '', address: null }]
+  t.equal(await records.take('reply', 'y', entries), false, 'there is none')
+  const trailOf = () => two.auditTrail.page({ accountId: 'acc_a', after: null, limit: 9 })
+  t.same(await trailOf(), [], 'and no entry then')
+  t.equal(await others.take('reply', 'x', entries), true, 'it is removed')
+  t.equal(await records.take('reply', 'x', entries), false, 'once')
+  t.match(await trailOf(), [{ id: 'aud-x', target: 'x' }], 'with its entry')
+  t.equal(await records.replace(aRecord('x'), null), true)
   t.equal(await records.remove('reply', { id: 'x' }), 1)
   await records.put(aRecord('a', { value: Buffer.from('new'), atMs: 50 }), ROOM, 0)
   await records.put(aRecord('b', { atMs: 200, keyId: 'key_b' }), ROOM, 0)

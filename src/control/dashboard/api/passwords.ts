@@ -202,10 +202,12 @@ async function reset(
     ...{ isAccepted: true, nowMs: now() },
     audit: (member) => [acceptance(services, request, member)],
   })
-  await store.signInTokens.take('reset', link.id, now())
   // A session would tell that the address had no user.
-  if (!provesAddress) return done
-  return enter(services, request, { user: changed, auditAction: null, refusal: badLink })
+  const entered = provesAddress
+    ? await enter(services, request, { user: changed, auditAction: null, refusal: badLink })
+    : done
+  await store.signInTokens.take('reset', link.id, now())
+  return entered
 }
 
 /**

@@ -41,7 +41,7 @@ export function recordingRoutes(services: Services): Route[] {
 /** Null if recordings are sent to a URL. */
 function keptIn({ snapshot, store }: Services): Recordings | null {
   const { record } = snapshot().config
-  return recordingsOf(record?.to ?? { kind: 'store' }, store.sealedRecords)
+  return recordingsOf(record?.to ?? { kind: 'store' }, store)
 }
 
 async function list(services: Services, { session }: Request): Promise<Reply> {
@@ -85,9 +85,8 @@ async function read(services: Services, request: Request): Promise<Reply> {
 
 async function remove(services: Services, request: Request): Promise<Reply> {
   const { head, recordings } = await found(services, request)
-  await recordings.remove(head.id)
   const { accountId, id } = head
   const what = { accountId, action: 'recording.delete', target: id, detail: '' }
-  await services.store.auditTrail.add(entryOf(services, request, what))
+  if (!(await recordings.remove(id, entryOf(services, request, what)))) throw notFound()
   return { status: 200, json: { deleted: true } }
 }

@@ -23,6 +23,7 @@ import { loadScript } from '../connection/script.js'
 const BATCH = 256
 
 const PUT = loadScript('records/put-sealed-record')
+const TAKE = loadScript('keys/leave-audit-entries', 'records/take-sealed-record')
 const REPLACE = loadScript('keys/leave-audit-entries', 'records/replace-sealed-record')
 const REMOVE = loadScript('records/remove-sealed-records')
 
@@ -84,6 +85,13 @@ export class RedisSealedRecords implements SealedRecords {
     const selected = heads.filter((head) => head.expiresAtMs > nowMs && isSelected(head, filter))
     selected.sort((a, b) => b.atMs - a.atMs || (a.id < b.id ? 1 : -1))
     return selected.slice(0, MAX_LISTED_RECORDS)
+  }
+
+  async take(kind: RecordKind, id: string, auditEntries: readonly AuditEntry[]): Promise<boolean> {
+    const taken = await this.auditTrail.runDurably('removing a record', TAKE, {
+      ...{ accountId: SLOTS.records, keys: keysOf(kind), args: [id], auditEntries },
+    })
+    return Number(taken) === 1
   }
 
   async remove(kind: RecordKind, filter: RecordFilter): Promise<number> {

@@ -105,6 +105,14 @@ export class SqliteSealedRecords implements SealedRecords {
     return found.slice(0, MAX_LISTED_RECORDS)
   }
 
+  take(kind: RecordKind, id: string, auditEntries: readonly AuditEntry[]): Promise<boolean> {
+    return this.engine.writeDurably('removing a record', () => {
+      if (Number(this.engine.prepare(DELETE).run(kind, id).changes) === 0) return false
+      this.auditTrail.addAll(auditEntries)
+      return true
+    })
+  }
+
   remove(kind: RecordKind, filter: RecordFilter): Promise<number> {
     const { where, values } = conditionOf(kind, filter)
     const sql = `DELETE FROM sealed_records WHERE (kind, id) IN
