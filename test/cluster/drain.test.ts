@@ -4,7 +4,8 @@
  */
 import { once } from 'node:events'
 import t from 'tap'
-import { isRunning, startService, until } from './fork.js'
+import { startService, until } from './fork.js'
+import { isRunning } from '../process/program.js'
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   void t.test(`${signal} drains: running requests finish, new connections are refused`, async (t) => {

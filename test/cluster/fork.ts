@@ -82,13 +82,3 @@ export async function until(met: () => boolean | Promise<boolean>, timeoutMs = 6
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
-
-/** Whether a process with this id is running. */
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}

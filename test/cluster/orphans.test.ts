@@ -3,7 +3,8 @@
  * Method: SIGKILL to a real primary; SIGUSR1 to a real primary and its worker.
  */
 import t from 'tap'
-import { isRunning, startService, until } from './fork.js'
+import { startService, until } from './fork.js'
+import { isRunning } from '../process/program.js'
 
 void t.test('J-149: workers exit when the primary is killed, and the port is free', async (t) => {
   const service = await startService(t)

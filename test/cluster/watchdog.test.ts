@@ -5,7 +5,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { isRunning, startService, until } from './fork.js'
+import { startService, until } from './fork.js'
+import { isRunning } from '../process/program.js'
 
 /** Ten pings take a second. */
 const PING_MS = '100'

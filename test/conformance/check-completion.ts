@@ -82,9 +82,11 @@ export function faultsOfStream(answered: Answered): { faults: string[]; chunks: 
   return { faults: [...new Set(faults)], chunks }
 }
 
-type Check = (good: boolean, fault: string) => void
+/** Notes a fault if the condition does not hold. */
+export type Check = (good: boolean, fault: string) => void
 
-function checkInto(faults: string[]): Check {
+/** A check that adds to the faults. */
+export function checkInto(faults: string[]): Check {
   return (good, fault) => {
     if (!good) faults.push(fault)
   }

@@ -5,7 +5,6 @@
  * Method: a gateway with an upstream of every preset, dialect and cloud, all at one server, which refuses
  * every request; one request for each cell.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { upstreamKinds } from '../../docs/generate/upstreams-table.js'
 import { TASK_NAMES, type TaskName } from '../../src/formats/chat/operations.js'
@@ -54,9 +53,7 @@ void t.test('every endpoint at every upstream', { timeout: 240_000 }, async (t) 
     return `  u${at}: ${own.slice(0, -1)}${auth} }\n`
   })
   const routes = kinds.map((_, at) => `  - { model: m${at}, upstream: u${at} }\n`)
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(gateway.configFile, text.replace('routes:\n', `${lines.join('')}routes:\n${routes.join('')}`))
-  gateway.reload()
+  gateway.add(lines.join(''), routes.join(''))
   const ask = async (path: string, body: object): Promise<{ status: number; text: string; seen: number }> => {
     upstream.requests.length = 0
     const isForm = body instanceof FormData

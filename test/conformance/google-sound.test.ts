@@ -6,12 +6,12 @@
  * forms on real sockets.
  */
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { ApiError, GoogleGenAI, Modality, type GenerateContentParameters } from '@google/genai'
 import t, { type Test } from 'tap'
 import { wavOf } from '../../src/formats/wire/media/sound.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
 
 const ROUTES =
   '  - { prefix: tts-, upstream: openai }\n  - { prefix: whisper-, upstream: openai }\n' +
@@ -185,12 +185,7 @@ async function startVendor(t: Test, answer: Answer): Promise<string> {
     req.resume()
     req.on('end', () => answer(req.url ?? '', res))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  return `http://127.0.0.1:${await listen(t, server)}/v1`
 }
 
 void t.test('Mistral, and WAV in place of samples', async (t) => {

@@ -4,12 +4,12 @@
  * Method: a vendor of each form, written from its documentation, on real sockets; OpenAI's SDK.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { readFileSync, writeFileSync } from 'node:fs'
 import OpenAI, { toFile } from 'openai'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
+import { json, events } from './vendor-replies.js'
 
 const PIXEL = Buffer.from('not really a picture').toString('base64')
 
@@ -36,20 +36,6 @@ async function bodyOf(req: IncomingMessage): Promise<Record<string, unknown>> {
   return { form: fields }
 }
 
-function json(value: unknown, status = 200): (res: ServerResponse) => void {
-  return (res) => {
-    res.writeHead(status, { 'content-type': 'application/json' })
-    res.end(JSON.stringify(value))
-  }
-}
-
-function events(...list: unknown[]): (res: ServerResponse) => void {
-  return (res) => {
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
-    res.end(list.map((each) => `data: ${JSON.stringify(each)}\n\n`).join(''))
-  }
-}
-
 const TOKENS = 'input: 5, input_image: 8, output_image: 30'
 const BY_SIZE = 'per_image: { "1024x1024": 0.04, "high/1536x1024": 0.25, "*": 0.3 }'
 const UPSTREAMS = [
@@ -67,12 +53,7 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
       answer(res)
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   const gateway = await startGateway(t, { more })
   const upstreams = UPSTREAMS.map((line) => {
     const name = line.slice(0, line.indexOf(':'))
@@ -82,12 +63,7 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
     const [upstream, name] = model.split(':')
     return `  - { model: "${model}", targets: [{ upstream: ${upstream}, model: ${name} }] }\n`
   })
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstreams.join('')}routes:\n${routes.join('')}`),
-  )
-  gateway.reload()
+  gateway.add(upstreams.join(''), routes.join(''))
   return gateway
 }
 

@@ -4,13 +4,12 @@
  * Method: OpenAI's SDK on a running gateway, with the emulator, and a vendor on a real socket whose replies
  * the test chooses.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import OpenAI, { APIError } from 'openai'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
 
 const CHAT = 'operations: { moderations: chat }'
 const CATEGORIES = [
@@ -106,19 +105,12 @@ void t.test('verdicts, refusals and replies that are none', async (t) => {
       )
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const base = `http://127.0.0.1:${await listen(t, server)}/v1`
   const gateway = await startGateway(t)
   const upstream =
     `  judge: { preset: vllm, base_url: "${base}", ${CHAT}, ` +
     `prices: { judge-1: { input: 1, output: 10 } } }\n`
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstream}routes:\n  - { prefix: judge-, upstream: judge }\n`),
-  )
-  gateway.reload()
+  gateway.add(upstream, '  - { prefix: judge-, upstream: judge }\n')
   const client = new OpenAI({ apiKey: gateway.secret, baseURL: gateway.baseUrl, maxRetries: 0 })
   const usage = { prompt_tokens: 400, completion_tokens: 100, total_tokens: 500 }
 

@@ -3,9 +3,9 @@
  * documentation: small replies with counts. One server answers them all, below the name of the form.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import type { TaskName } from '../../src/formats/chat/operations.js'
+import { listen } from '../helpers/listen.js'
 
 /** The sound that vendors make, and their transcript. */
 export const SAMPLES = Buffer.from([1, 0, 2, 0, 3, 0, 4, 0])
@@ -226,12 +226,7 @@ export async function startMediaVendors(t: Test): Promise<string> {
       else answer(vendor, res)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listen(t, server)}`
 }
 
 /** The upstreams and routes of all forms at this origin, in YAML. */

@@ -3,13 +3,12 @@
  * entry for each request; a category that was not judged is absent.
  * Method: OpenAI's SDK on a running gateway, with a vendor on a real socket.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import OpenAI, { APIError } from 'openai'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
 
 const OPENAI_RESULT = {
   flagged: true,
@@ -38,9 +37,7 @@ void t.test('moderations of both vendors', async (t) => {
       res.end(JSON.stringify({ id: 'modr-1', model: body['model'], results: Array(count).fill(result) }))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   const gateway = await startGateway(t)
   const upstreams = ['openai', 'mistral'].map((name) => {
     return `  mod-${name}: { preset: ${name}, base_url: "${origin}/${name}/v1", api_key: vendor-key }\n`
@@ -48,12 +45,7 @@ void t.test('moderations of both vendors', async (t) => {
   const routes = ['omni-', 'mistral-'].map((prefix, at) => {
     return `  - { prefix: ${prefix}, upstream: mod-${['openai', 'mistral'][at] ?? ''} }\n`
   })
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstreams.join('')}routes:\n${routes.join('')}`),
-  )
-  gateway.reload()
+  gateway.add(upstreams.join(''), routes.join(''))
   const client = new OpenAI({ apiKey: gateway.secret, baseURL: gateway.baseUrl, maxRetries: 0 })
 
   const { data: one } = await client.moderations.create({ input: 'A text.' }).withResponse()

@@ -4,12 +4,12 @@
  * errors that both clients read.
  * Method: a vendor of each form, written from its documentation, on real sockets.
  */
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
+import { jsonBodyOf } from './vendor-replies.js'
 
 const QUERY = 'Which river is the longest?'
 const DOCUMENTS = ['The Elbe is a river.', 'The Nile is the longest river.', 'Bread is baked.']
@@ -190,26 +190,18 @@ const sent: Sent[] = []
 /** Replies that replace those of a vendor, by its name. */
 const replaced = new Map<string, { status: number; body: unknown }>()
 
-async function bodyOf(req: IncomingMessage): Promise<Record<string, unknown>> {
-  let text = ''
-  for await (const chunk of req) text += String(chunk)
-  return JSON.parse(text) as Record<string, unknown>
-}
-
 async function startVendors(t: Test): Promise<string> {
   const server = createServer((req, res) => {
     void (async () => {
       const [, name = '', ...rest] = (req.url ?? '').split('/')
-      sent.push({ path: `/${rest.join('/')}`, body: await bodyOf(req) })
+      sent.push({ path: `/${rest.join('/')}`, body: await jsonBodyOf(req) })
       const own = VENDORS[name.replace('bare-', '')]
       const { status, body } = replaced.get(name) ?? { status: 200, body: own?.reply }
       res.writeHead(status, { 'content-type': 'application/json', ...own?.headers })
       res.end(JSON.stringify(body))
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listen(t, server)}`
 }
 
 function modelOf(name: string): string {
@@ -229,12 +221,7 @@ async function start(t: Test, more = '', options = ''): Promise<TestGateway> {
   })
   const chain = '  - { model: chain, targets: [{ upstream: anthropic, model: claude-x }], '
   const fallback = 'fallback: [{ upstream: jina, model: ranker }, { upstream: vllm, model: ranker }] }\n'
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstreams.join('')}routes:\n${routes.join('')}${chain}${fallback}`),
-  )
-  gateway.reload()
+  gateway.add(upstreams.join(''), `${routes.join('')}${chain}${fallback}`)
   return gateway
 }
 

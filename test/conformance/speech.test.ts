@@ -3,14 +3,14 @@
  * arrive, or as events, charged by the characters or tokens of the vendor; a cut one never ends cleanly.
  * Method: a vendor of each form, written from its documentation, on real sockets; OpenAI's SDK.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { readFileSync, writeFileSync } from 'node:fs'
 import OpenAI from 'openai'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
+import { jsonBodyOf } from './vendor-replies.js'
 
 const INPUT = 'Grüße 👋 von der Elbe.'
 /** Code points. */
@@ -25,12 +25,6 @@ interface Sent {
 const sent: Sent[] = []
 type Answer = (res: ServerResponse, body: Record<string, unknown>) => void
 const answers = new Map<string, Answer>()
-
-async function bodyOf(req: IncomingMessage): Promise<Record<string, unknown>> {
-  let text = ''
-  for await (const chunk of req) text += String(chunk)
-  return JSON.parse(text) as Record<string, unknown>
-}
 
 function events(res: ServerResponse, ...list: unknown[]): void {
   res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -74,19 +68,14 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
   const server = createServer((req, res) => {
     void (async () => {
       const [, name = '', ...rest] = (req.url ?? '').split('/')
-      const body = await bodyOf(req)
+      const body = await jsonBodyOf(req)
       sent.push({ path: `/${rest.join('/')}`, body })
       const answer = answers.get(name)
       if (answer === undefined) json(res, { error: { message: 'nothing' } }, 500)
       else answer(res, body)
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   const gateway = await startGateway(t, { more })
   const upstreams = UPSTREAMS.map((line) => {
     const name = line.slice(0, line.indexOf(':'))
@@ -99,12 +88,7 @@ async function start(t: Test, more = ''): Promise<TestGateway> {
   routes.push('  - { model: elsewhere, targets: [{ upstream: elsewhere, model: claude-x }] }\n')
   const chain = 'targets: [{ upstream: elsewhere, model: claude-x }], fallback: [{ upstream: voxtral }]'
   routes.push(`  - { model: voxtral, ${chain} }\n`)
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstreams.join('')}routes:\n${routes.join('')}`),
-  )
-  gateway.reload()
+  gateway.add(upstreams.join(''), routes.join(''))
   return gateway
 }
 

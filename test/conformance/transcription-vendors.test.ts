@@ -4,12 +4,12 @@
  * Method: a vendor of each form, written from its documentation, on real sockets; OpenAI's SDK.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { readFileSync, writeFileSync } from 'node:fs'
 import OpenAI, { toFile } from 'openai'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
+import { json, events } from './vendor-replies.js'
 
 const SOUND = Buffer.from('ID3 not really a sound')
 
@@ -33,20 +33,6 @@ async function bodyOf(req: IncomingMessage): Promise<unknown> {
   return [...form.entries()].map(([name, value]) => [name, typeof value === 'string' ? value : value.name])
 }
 
-function json(value: unknown): (res: ServerResponse) => void {
-  return (res) => {
-    res.writeHead(200, { 'content-type': 'application/json' })
-    res.end(JSON.stringify(value))
-  }
-}
-
-function events(...list: unknown[]): (res: ServerResponse) => void {
-  return (res) => {
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
-    res.end(list.map((each) => `data: ${JSON.stringify(each)}\n\n`).join(''))
-  }
-}
-
 async function start(t: Test): Promise<TestGateway> {
   const server = createServer((req, res) => {
     void (async () => {
@@ -54,9 +40,7 @@ async function start(t: Test): Promise<TestGateway> {
       answer(res)
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   const gateway = await startGateway(t)
   const to = 'api_key: vendor-key, base_url'
   const second = 'voxtral-mini: { per_second_audio: 0.00005 }'
@@ -69,9 +53,7 @@ async function start(t: Test): Promise<TestGateway> {
     ['gemini-3.5-transcribe', 'gemini-3-flash']
       .map((m) => `  - { model: ${m}, upstream: google-ear }\n`)
       .join('')
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(gateway.configFile, text.replace('routes:\n', `${upstreams}routes:\n${routes}`))
-  gateway.reload()
+  gateway.add(upstreams, routes)
   sent.length = 0
   return gateway
 }

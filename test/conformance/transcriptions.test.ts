@@ -4,13 +4,14 @@
  * Method: a vendor written from OpenAI's documentation, on real sockets; OpenAI's SDK.
  */
 import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readFileSync, writeFileSync } from 'node:fs'
 import OpenAI, { toFile } from 'openai'
 import t, { type Test } from 'tap'
 import { wavOf } from '../../src/formats/wire/media/sound.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
+import { json } from './vendor-replies.js'
 
 /** Three seconds. */
 const WAV = wavOf(Buffer.alloc(3 * 8_000 * 2), 8_000)
@@ -32,13 +33,6 @@ async function formIn(req: IncomingMessage): Promise<FormData> {
   return new Response(Buffer.concat(chunks), { headers }).formData()
 }
 
-function json(value: unknown, status = 200): (res: ServerResponse) => void {
-  return (res) => {
-    res.writeHead(status, { 'content-type': 'application/json' })
-    res.end(JSON.stringify(value))
-  }
-}
-
 async function start(t: Test, settings = ''): Promise<TestGateway> {
   const server = createServer((req, res) => {
     void (async () => {
@@ -48,9 +42,7 @@ async function start(t: Test, settings = ''): Promise<TestGateway> {
       answer(res)
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, server)}`
   const gateway = await startGateway(t, settings === '' ? {} : { server: settings })
   const prices =
     'whisper-1: { per_second_audio: 0.0001 }, gpt-4o-transcribe: { input: 2.5, input_audio: 6, output: 10 }'
@@ -58,9 +50,7 @@ async function start(t: Test, settings = ''): Promise<TestGateway> {
   const upstream = `  scribe: { dialect: openai-chat, ${to}, prices: { ${prices} } }\n`
   const targets = 'targets: [{ upstream: scribe, model: whisper-1 }]'
   const routes = `  - { model: scribe, ${targets} }\n  - { model: gpt-4o-transcribe, upstream: scribe }\n`
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(gateway.configFile, text.replace('routes:\n', `${upstream}routes:\n${routes}`))
-  gateway.reload()
+  gateway.add(upstream, routes)
   return gateway
 }
 

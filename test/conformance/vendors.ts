@@ -2,12 +2,11 @@
  * Scripted vendors of the chat-completions format, as strict as the real ones: written from their pages and
  * reports of their users, without code of the presets that are tested with them.
  */
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../src/base/json.js'
+import { listen } from '../helpers/listen.js'
 
 /** The rules of a vendor. */
 interface Rules {
@@ -157,13 +156,7 @@ export async function startVendors(t: Test): Promise<Vendors> {
       else end(response, { status: 400, type: JSON_TYPE, body: refusal(wrong) })
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   return Object.assign(vendors, { origin: `http://127.0.0.1:${port}` })
 }
 

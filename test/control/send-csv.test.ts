@@ -4,9 +4,9 @@
  */
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { datedName, sendCsv } from '../../src/control/send-csv.js'
+import { listen } from '../helpers/listen.js'
 
 void t.test('an endless file ends with its client', async (t) => {
   let read = 0
@@ -27,10 +27,7 @@ void t.test('an endless file ends with its client', async (t) => {
       sendCsv({ req, res, requestId: 'r' }, { name: datedName('all', 0), parts: parts(), mayZip: true }),
     )
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   for (const encoding of ['identity', 'gzip']) {
     isEnded = false
     const headers = { 'accept-encoding': encoding }

@@ -7,6 +7,7 @@ import t from 'tap'
 import { startGateway } from '../helpers/gateway.js'
 import { ask, checkAfter, checkFailed, question, UPSTREAMS, watchProcess } from './scene.js'
 import { httpReply, startSocketUpstream } from './socket-upstream.js'
+import { listen } from '../helpers/listen.js'
 
 const REPLY =
   '{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
@@ -114,10 +115,7 @@ void t.test('a reply before the request has been read', async (t) => {
       socket.end(early)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 1
+  const port = await listen(t, server)
   const gateway = await startGateway(t, { upstreams: { openai: `http://127.0.0.1:${port}/v1` } })
   const seen = await ask(gateway, question('gpt-4o', true, { text: 'x'.repeat(8_000_000) }), 8000)
   t.ok([429, 502].includes(seen.status), String(seen.status))

@@ -7,7 +7,6 @@ import { editAccount } from '../helpers/store-changes.js'
 import { createPublicKey, createSecretKey } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SignJWT } from 'jose'
 import t, { type Test } from 'tap'
@@ -28,6 +27,7 @@ import { freshDatabases, redisMissing, startRedis, until } from '../helpers/redi
 import { stopwatch } from '../helpers/stopwatch.js'
 import { onBothStores, startAdmin } from '../control/admin/admin-stage.js'
 import { anotherDay } from '../helpers/long-suite.js'
+import { listen } from '../helpers/listen.js'
 
 interface Scene {
   readonly gateway: TestGateway
@@ -274,9 +274,7 @@ void t.test('the token stays in the gateway', async (t) => {
     }
     setTimeout(answer, 150)
   })
-  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => upstream.close())
-  const origin = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await listen(t, upstream)}`
   const issuer = await startIssuer(t)
   const key = await newSigningKey()
   issuer.keys = [key.jwk]

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { objectOf, type JsonObject } from '../../src/base/json.js'
 import { dice } from './seeded-random.js'
+import { listen } from './listen.js'
 
 /**
  * What one request does. `answer`: the whole reply. `slow`: the same, late. `status`, `error`: an error
@@ -82,16 +83,9 @@ export async function startBillingProvider(t: Test, seed: number): Promise<Billi
       .finally(() => (bill.open -= 1))
   })
   server.keepAliveTimeout = 60_000
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
+  const port = await listen(t, server)
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${port}`,
     billed,
     get requests() {
       return bill.requests

@@ -125,3 +125,8 @@ function strings(value: JsonValue | undefined): Record<string, string> {
     Object.entries(object).map(([key, text]) => [key.toLowerCase(), stringOf(text) ?? '']),
   )
 }
+
+/** The name of a recording in a report. */
+export function labelOf({ provider, name }: Recording): string {
+  return `${provider}/${name}`
+}

@@ -2,7 +2,7 @@
  * A whole gateway in this process for tests: real listener, real store, any upstream.
  * Port 0, a temporary folder, closed when the test ends.
  */
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -64,6 +64,8 @@ export interface TestGateway {
   readonly plans: Snapshot['config']['plans']
   /** Loads the current configuration file and applies it. */
   reload(): Snapshot
+  /** Puts lines of upstreams behind, and lines of routes before, those of the file, and applies it. */
+  add(upstreams: string, routes: string): Snapshot
   /** Loads the current configuration file. */
   load(): Snapshot
   /** `fetch` of an API path with the valid key and a JSON body. */
@@ -96,6 +98,12 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
   const plane = await openDataPlane(first, { log, metrics, configControl })
   t.teardown(() => plane.drain())
   const origin = `http://127.0.0.1:${plane.port}`
+  const reload = (): Snapshot => {
+    generation += 1
+    const next = load()
+    plane.adopt(next)
+    return next
+  }
   return {
     origin,
     port: plane.port,
@@ -110,12 +118,15 @@ export async function startGateway(t: Test, settings: GatewaySettings = {}): Pro
     store: first.config.store,
     plans: first.config.plans,
     load,
-    reload() {
-      generation += 1
-      const next = load()
-      plane.adopt(next)
-      return next
+    add(upstreams, routes) {
+      const text = readFileSync(configFile, 'utf8')
+      writeFileSync(
+        configFile,
+        text.replace('routes:\n', () => `${upstreams}routes:\n${routes}`),
+      )
+      return reload()
     },
+    reload,
     chat: (body, init = {}) =>
       fetch(`${origin}/v1/chat/completions`, {
         method: 'POST',

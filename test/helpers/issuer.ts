@@ -1,8 +1,8 @@
 /** An issuer of tokens for tests: discovery, a set of keys, and tokens signed with them. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import type { Test } from 'tap'
+import { listen } from './listen.js'
 
 /** A key of the issuer. */
 export interface SigningKey {
@@ -53,9 +53,7 @@ export async function startIssuer(t: Test): Promise<Issuer> {
     if (issuer.delayMs === 0) answer()
     else setTimeout(answer, issuer.delayMs)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const url = `http://127.0.0.1:${port}`
   const issuer: Issuer = {
     ...{ url, keys: [], isUp: true, fetches: 0, delayMs: 0 },

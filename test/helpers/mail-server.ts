@@ -1,6 +1,7 @@
 /** A mail server of a few lines on a free port, which keeps what it gets. */
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import type { Test } from 'tap'
+import { listen } from './listen.js'
 
 /** A running server. */
 export interface MailServer {
@@ -45,7 +46,5 @@ export async function startMailServer(t: Test): Promise<MailServer> {
       }
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return { port: (server.address() as AddressInfo).port, received, refuse }
+  return { port: await listen(t, server), received, refuse }
 }

@@ -4,6 +4,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
+import { listen } from './listen.js'
 
 /** A request as it arrived. */
 export interface Arrived {
@@ -47,16 +48,7 @@ export async function startRawUpstream(t: Test, answer: RawUpstream['answer']): 
       else res.end()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(
-    () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections()
-        server.close(() => resolve())
-      }),
-  )
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   const upstream: RawUpstream = { origin: `http://127.0.0.1:${port}`, requests, answer }
   return upstream
 }

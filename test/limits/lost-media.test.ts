@@ -5,14 +5,13 @@
  * price by tokens and, if it has units, at one by unit.
  */
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { wavOf } from '../../src/formats/wire/media/sound.js'
 import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { until } from '../helpers/redis.js'
+import { listen } from '../helpers/listen.js'
 
 const WAV = wavOf(Buffer.alloc(2 * 8_000 * 2), 8_000)
 
@@ -65,21 +64,11 @@ async function start(t: Test): Promise<TestGateway> {
       lose(res)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const base = `http://127.0.0.1:${await listen(t, server)}/v1`
   const gateway = await startGateway(t)
   const prices = MODELS.map(({ model, price }) => `${model}: { ${price} }`).join(', ')
   const vendor = `  vendor: { dialect: openai-chat, base_url: "${base}", api_key: k, timeouts: { first_byte_ms: 1500 }, operations: { rerank: cohere }, prices: { ${prices} } }\n`
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${vendor}routes:\n  - { prefix: own-, upstream: vendor }\n`),
-  )
-  gateway.reload()
+  gateway.add(vendor, '  - { prefix: own-, upstream: vendor }\n')
   return gateway
 }
 

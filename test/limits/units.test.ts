@@ -5,13 +5,13 @@
  * Method: a gateway in this process with a vendor of pictures, sound and ranks that can be held back.
  */
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { startRedis } from '../helpers/redis.js'
 import { ofToday } from '../helpers/long-suite.js'
+import { listen } from '../helpers/listen.js'
 
 const PRICES =
   'p: { per_image: 0.04 }, w: { per_second_audio: 0.0001 }, v: { per_character: 0.00001 }, r: { per_search: 0.002 }'
@@ -106,12 +106,7 @@ async function start(t: Test, store: string | undefined, hasAccount = false): Pr
       else go()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const base = `http://127.0.0.1:${await listen(t, server)}/v1`
   const budgets = Object.entries(RACED).map(([model, { usd }]) => {
     return `{ scope: key, prefix: ${model}, usd_per_day: ${usd} }`
   })

@@ -3,9 +3,9 @@
  * Gemini have them. It records every request that reaches it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
+import { listen } from '../helpers/listen.js'
 
 /** A request that arrived. */
 export interface Arrived {
@@ -31,12 +31,7 @@ export async function startObjectProvider(t: Test): Promise<ObjectProvider> {
   const replies = new Map<string, unknown>()
   const lists = new Map<string, Item[]>()
   const server = createServer((req, res) => void serve(req, res))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   return { origin: `http://127.0.0.1:${port}`, seen, replies }
 
   async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {

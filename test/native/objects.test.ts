@@ -3,7 +3,6 @@
  * keys created at a shared provider account; other ids and unknown ones are 404 before the provider receives
  * the request. Method: two accounts, a provider with collections of every vendor, both stores.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { openAccounts, STORES, type Accounts } from './accounts.js'
 
@@ -269,12 +268,7 @@ for (const store of STORES) {
   void t.test(`${store}: the sound of earlier replies`, async (t) => {
     const { a, b, gateway, provider } = await openAccounts(t, store)
     const plain = `  plain: { dialect: openai-chat, base_url: "${provider.origin}/v1", api_key: k }\n`
-    const text = readFileSync(gateway.configFile, 'utf8')
-    writeFileSync(
-      gateway.configFile,
-      text.replace('routes:\n', `${plain}routes:\n  - { model: plain, upstream: plain }\n`),
-    )
-    gateway.reload()
+    gateway.add(plain, '  - { model: plain, upstream: plain }\n')
     const usage = { prompt_tokens: 1, completion_tokens: 1 }
     const audio = { id: 'audio_own', expires_at: 1, data: 'UklGRg==', transcript: 'x' }
     const message = { role: 'assistant', content: null, audio }

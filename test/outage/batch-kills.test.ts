@@ -13,7 +13,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { batchOf, ended, resultsIn, textOf } from '../gateway/batches/batch-stage.js'
 import { anotherDay } from '../helpers/long-suite.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
-import { makeKey, until, type Program } from '../process/program.js'
+import { makeKey, until, killAll } from '../process/program.js'
 import { gatewayFile, started } from './batch-gateway.js'
 import { BatchVendors, LINE_NANO_USD, type Point } from './batch-vendors.js'
 
@@ -37,10 +37,6 @@ const LIVES: readonly Life[] = [
   ...[...AT_ANTHROPIC, 'ended' as const].map((point): Life => ({ model: 'claude-m', point })),
   { model: 'queue-m', point: 'line' },
 ]
-
-function kill(program: Program): void {
-  for (const pid of [...program.workers(), program.pid]) process.kill(pid, 'SIGKILL')
-}
 
 async function allEntries(url: string): Promise<LedgerEntry[]> {
   const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS, minTimeoutMs: 5_000 })
@@ -84,7 +80,7 @@ async function survives(t: Test, redis: string | null): Promise<void> {
     [],
     'all points are reached',
   )
-  kill(first.program)
+  killAll(first.program)
   await first.program.ended
   vendors.release()
 
@@ -111,7 +107,7 @@ async function survives(t: Test, redis: string | null): Promise<void> {
   }
   const outputs = (await client.files.list()).data.filter(({ purpose }) => purpose === 'batch_output')
   t.equal(outputs.length, made.size, 'no file of results is left over')
-  kill(second.program)
+  killAll(second.program)
   await second.program.ended
 
   const rows = await allEntries(store)

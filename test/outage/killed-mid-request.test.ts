@@ -15,7 +15,7 @@ import type { LedgerEntry } from '../../src/ledger/entry.js'
 import { openStore } from '../../src/store/open-store.js'
 import { LEDGER_SCRIPTS } from '../../src/store/redis/ledger/ledger-keys.js'
 import { redisMissing, startRedis } from '../helpers/redis.js'
-import { makeKey, prepare, run, until, type Program } from '../process/program.js'
+import { makeKey, prepare, run, until, type Program, killAll } from '../process/program.js'
 import { anotherDay } from '../helpers/long-suite.js'
 import { startHoldingProxy, type HoldingProxy } from './holding-proxy.js'
 import { testProgram } from '../helpers/test-program.js'
@@ -131,11 +131,6 @@ async function ask({ secret }: Stage, port: number): Promise<number | null> {
   }
 }
 
-/** Kills the workers first, so that none of them reacts to the exit of the primary. */
-function kill(program: Program): void {
-  for (const pid of [...program.workers(), program.pid]) process.kill(pid, 'SIGKILL')
-}
-
 /** All entries after expired reservations are settled, and the remaining budget. */
 async function minutesLater({ url, secret }: Stage, rowsBefore: number) {
   const store = await openStore(url, { nowMs: () => Date.now() + LATER_MS, minTimeoutMs: 5_000 })
@@ -239,7 +234,7 @@ async function cutAt(stage: Stage, proxy: HoldingProxy, { point, rounds }: { poi
   await point.reach(stage, proxy, () => {
     answered = ask(stage, port)
   })
-  kill(program)
+  killAll(program)
   t.equal(await answered, null, 'the client gets no reply')
   proxy.release()
   upstream.release()

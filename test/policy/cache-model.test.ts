@@ -3,7 +3,6 @@
  * Method: random requests of several keys, compared with a model of the cache. SLUICE_LONG=1 sends 50,000.
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { Client } from 'undici'
 import { createAccount } from '../../src/accounts/changes/change-accounts.js'
@@ -13,6 +12,7 @@ import { openStore } from '../../src/store/open-store.js'
 import { startGateway } from '../helpers/gateway.js'
 import { dice } from '../helpers/seeded-random.js'
 import { IS_LONG } from '../helpers/long-suite.js'
+import { listen } from '../helpers/listen.js'
 
 if (IS_LONG) t.setTimeout(0)
 const REQUESTS = IS_LONG ? 50_000 : 300
@@ -37,9 +37,7 @@ async function startProvider(t: { teardown: (end: () => void) => void }): Promis
       res.end(JSON.stringify({ ...head, choices, usage }))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  return `http://127.0.0.1:${await listen(t, server)}/v1`
 }
 
 const ROUTES = `

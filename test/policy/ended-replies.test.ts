@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { eventually } from '../faults/scene.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { CLIENT_FORMATS, MODELS, startScene, type Scene } from './guarded-gateway.js'
+import { listen } from '../helpers/listen.js'
 
 const CHAT = ['chat'] as const
 
@@ -32,13 +33,7 @@ async function startGuard(t: Test): Promise<Guard> {
     guard.open.add(res)
     res.once('close', () => guard.open.delete(res))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
+  const port = await listen(t, server)
   return Object.assign(guard, { url: `http://127.0.0.1:${port}` })
 }
 

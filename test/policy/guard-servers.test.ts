@@ -16,6 +16,7 @@ import { createKey } from '../helpers/keys.js'
 import { rowsOf } from '../helpers/ledger.js'
 import { CLIENT_FORMATS, startScene } from './guarded-gateway.js'
 import { ofToday } from '../helpers/long-suite.js'
+import { listen } from '../helpers/listen.js'
 
 interface Call {
   readonly path: string
@@ -45,16 +46,7 @@ async function startGuard(t: Test, answer: Answer): Promise<Guard> {
       res.end(JSON.stringify(reply))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(
-    () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections()
-        server.close(() => resolve())
-      }),
-  )
-  const address = server.address()
-  guard.url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  guard.url = `http://127.0.0.1:${await listen(t, server)}`
   return guard
 }
 

@@ -14,6 +14,7 @@ import { rowsOf } from '../helpers/ledger.js'
 import { freshDatabases, redisMissing, startRedis } from '../helpers/redis.js'
 import { startProvider } from './provider.js'
 import { anotherDay } from '../helpers/long-suite.js'
+import { listen } from '../helpers/listen.js'
 
 const GUARDRAILS = `
 guardrails:
@@ -185,13 +186,7 @@ await t.test('a reply that a failing guard has not judged is not stored', async 
     req.resume()
     res.writeHead(isFailing ? 500 : 200).end(JSON.stringify({ action: {} }))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
+  const port = await listen(t, server)
   const gateway = await startGateway(t, {
     routes: `
   - { model: ajar, targets: [{ upstream: openai, model: gpt-4o-mini }], guardrails: [topics], cache: {} }

@@ -5,12 +5,12 @@
  * Method: a gateway with own rules and a guard server in front of a vendor that answers what the test sets.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { objectOf, type JsonObject } from '../../src/base/json.js'
 import { wavOf } from '../../src/formats/wire/media/sound.js'
 import { startGateway, type TestGateway } from '../helpers/gateway.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { listen } from '../helpers/listen.js'
 
 const WAV = wavOf(Buffer.alloc(8_000 * 2), 8_000)
 
@@ -24,9 +24,7 @@ async function serve(
     req.setEncoding('latin1').on('data', (chunk: string) => (body += chunk))
     req.on('end', () => answer(body, res, req))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listen(t, server)}`
 }
 
 interface Scene {

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { isObject, objectOf, type JsonObject } from '../../src/base/json.js'
+import { listen } from '../helpers/listen.js'
 
 /** The reply of the provider. */
 export interface Scripted {
@@ -45,16 +46,7 @@ export async function startProvider(t: Test, reply: Scripted = { text: 'Hello.' 
       await answer(req.url ?? '', body, { res, scripted: provider.reply })
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(
-    () =>
-      new Promise<void>((resolve) => {
-        server.closeAllConnections()
-        server.close(() => resolve())
-      }),
-  )
-  const address = server.address()
-  provider.origin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+  provider.origin = `http://127.0.0.1:${await listen(t, server)}`
   return provider
 }
 

@@ -284,3 +284,8 @@ export function isRunning(pid: number): boolean {
 export function hasAllWorkers({ status, text }: { status: number; text: string }): boolean {
   return status === 200 && !/starting|restarting/.test(text)
 }
+
+/** Kills the workers first, so that none of them reacts to the exit of the primary. */
+export function killAll(program: Program): void {
+  for (const pid of [...program.workers(), program.pid]) process.kill(pid, 'SIGKILL')
+}

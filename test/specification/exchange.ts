@@ -2,7 +2,7 @@
  * Sends one request of the client's format and parses the reply, for the tests of the specification.
  */
 import { connect } from 'node:net'
-import { isObject, objectOf, type JsonObject, type JsonValue } from '../../src/base/json.js'
+import { objectOf, type JsonObject, type JsonValue, parsedJson } from '../../src/base/json.js'
 import type { TestGateway } from '../helpers/gateway.js'
 
 /** One model of each provider's family. */
@@ -36,7 +36,7 @@ export interface Answer {
 /** Reads the whole reply. */
 export async function read(response: Response): Promise<Answer> {
   const text = await response.text()
-  const json = objectIn(text)
+  const json = objectOf(parsedJson(text))
   const { status, headers } = response
   return { status, headers, text, json, error: objectOf(json.error) }
 }
@@ -50,15 +50,6 @@ export async function ask(gateway: TestGateway, request: unknown, init?: Request
 export async function get(gateway: TestGateway, path: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${gateway.secret}` }
   return read(await fetch(`${gateway.origin}${path}`, { headers }))
-}
-
-function objectIn(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
-  }
 }
 
 /** Sends exact bytes with exact headers; resolves with the raw status and body. */

@@ -1,14 +1,13 @@
 /** A vendor of the chat-completions format that refuses requests, and `sluice doctor` on it. */
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { json } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { CANARY } from '../../process/program.js'
 import { sluiceHere } from '../session.js'
+import { listen } from '../../helpers/listen.js'
 
 /** What the vendor answers to a request that it refuses; null: it takes it. */
 export type RefusalOf = (body: JsonObject) => { readonly status: number; readonly reply: object } | null
@@ -79,10 +78,7 @@ export async function openVendor(t: Test, refusalOf: RefusalOf, quirks = '') {
       response.end('data: [DONE]\n\n')
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const file = join(t.testdir(), 'gateway.yaml')
   writeFileSync(
     file,

@@ -3,7 +3,7 @@
  * format is one more entry; the tests of recordings use all entries.
  */
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
-import type { Answered } from '../check-completion.js'
+import { type Answered, checkInto, type Check } from '../check-completion.js'
 import { fromAnthropic, objectsOf, type Format, type Gist } from '../recordings/recorded.js'
 
 /** One client format. */
@@ -65,14 +65,6 @@ const STOPS = new Set([
 ])
 
 const OWN_BLOCK = /^(?:\w+_tool_use|\w+_tool_result|compaction|container_upload)$/
-
-type Check = (good: boolean, fault: string) => void
-
-function checkInto(faults: string[]): Check {
-  return (good, fault) => {
-    if (!good) faults.push(fault)
-  }
-}
 
 /** Faults of a reply of the Messages format. */
 export function faultsOfReply(answered: Answered, stream: boolean): string[] {

@@ -5,7 +5,7 @@
  * client and a form is one call; the result is that of the vendor, and the ledger has a price.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -42,9 +42,7 @@ type Call = (model: string) => Promise<unknown>
 async function start(t: Test): Promise<TestGateway> {
   const { upstreams, routes } = mediaConfig(await startMediaVendors(t))
   const gateway = await startGateway(t)
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(gateway.configFile, text.replace('routes:\n', `${upstreams}routes:\n${routes}`))
-  gateway.reload()
+  gateway.add(upstreams, routes)
   return gateway
 }
 

@@ -4,7 +4,6 @@
  * Method: a vendor on a real socket whose replies have the forms of usage that public recordings and reports
  * of wrong bills show, in other numbers; the prices of the vendors' pages, read 2026-11-29.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { wavOf } from '../../../src/formats/wire/media/sound.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -387,12 +386,7 @@ void t.test('no reply costs less than its vendor bills', async (t) => {
         `  - { model: "${name}/${model}", targets: [{ upstream: at-${name}, model: "${model}" }] }\n`,
     ),
   )
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstreams.join('')}routes:\n${routes.join('')}`),
-  )
-  gateway.reload()
+  gateway.add(upstreams.join(''), routes.join(''))
   for (const [name, bill] of Object.entries(BILLS)) {
     reply = bill.reply
     const fields = { model: `${bill.upstream}/${bill.model}`, ...bill.body }

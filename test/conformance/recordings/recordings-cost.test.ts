@@ -5,7 +5,7 @@
  * `config/models.yaml` by the rules of each vendor's price page, without code of the product. Models outside
  * the catalogue have prices of this test. Skipped without recordings.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { objectOf, stringOf } from '../../../src/base/json.js'
@@ -79,12 +79,7 @@ function install(gateway: TestGateway, { origin }: RawUpstream): void {
     return `  u-${name}: { ${settings}, prices: { ${prices.join(', ')} } }\n`
   })
   const routes = names.map((name) => `  - { prefix: ${name}/, strip: ${name}/, upstream: u-${name} }\n`)
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(
-    gateway.configFile,
-    text.replace('routes:\n', `${upstreams.join('')}routes:\n${routes.join('')}`),
-  )
-  gateway.reload()
+  gateway.add(upstreams.join(''), routes.join(''))
 }
 
 /** A request of a client, by its format. */

@@ -7,7 +7,7 @@
  */
 import t, { type Test } from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
-import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
+import { fixtures, skipWithoutFixtures, type Recording, labelOf } from '../../helpers/fixtures.js'
 import { IS_LONG, ofToday } from '../../helpers/long-suite.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { contentOfUpstream, contentOfChat, type RequestContent } from '../requests/request-content.js'
@@ -141,10 +141,6 @@ const FOREIGN_MEMBERS = new Set([
   'reasoning_details',
   'thinking_blocks',
 ])
-
-function labelOf({ provider, name }: Recording): string {
-  return `${provider}/${name}`
-}
 
 /** Sends the recorded request for a model; `sent` is the upstream's request, if any. */
 async function send(

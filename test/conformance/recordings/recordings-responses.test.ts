@@ -5,7 +5,6 @@
  * the test records the bytes of requests.
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import type { Chunking } from '../../../src/emulator/faults/delay-and-cut-faults.js'
@@ -16,6 +15,7 @@ import { collect, type Answered } from '../check-completion.js'
 import { cases, fromResponses, gistOf, objectsOf, type Case, type Gist } from './recorded.js'
 import { faultsOfEvents, overChat } from '../check-responses.js'
 import { Tally, together } from '../run-in-parallel.js'
+import { listen } from '../../helpers/listen.js'
 
 const MODEL = {
   openai: 'gpt-4o',
@@ -149,9 +149,7 @@ void t.test('recorded requests reach their own upstream unchanged', skipWithoutF
       res.end(JSON.stringify({ id: 'resp_1', object: 'response', status: 'completed', output: [] }))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const own = await startGateway(t, {
     upstreamOptions: 'native_sharing: shared',
     upstreams: { openai: `http://127.0.0.1:${port}` },

@@ -7,11 +7,11 @@
  */
 import t from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
-import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
+import { fixtures, skipWithoutFixtures, type Recording, labelOf } from '../../helpers/fixtures.js'
 import { IS_LONG, ofToday } from '../../helpers/long-suite.js'
 import { startGateway } from '../../helpers/gateway.js'
 import { startRawUpstream } from '../../helpers/raw-upstream.js'
-import { contentOfUpstream, contentOfChat, stringsIn } from './request-content.js'
+import { contentOfUpstream, contentOfChat, stringsIn, isWord } from './request-content.js'
 import { Tally } from '../run-in-parallel.js'
 
 const APIS = ['generateContent', 'streamGenerateContent']
@@ -112,10 +112,6 @@ const REFUSED: readonly Exception[] = [
   },
 ]
 
-function labelOf({ provider, name }: Recording): string {
-  return `${provider}/${name}`
-}
-
 function actionOf({ url }: Recording): string {
   return /:(\w+)(?=$|\?)/.exec(url)?.[0] ?? ''
 }
@@ -183,11 +179,6 @@ function bytesIn(data: string, blob: JsonObject): string {
   const type = stringOf(blob['mimeType'] ?? blob['mime_type']) ?? ''
   if (!type.startsWith('text/')) return standard
   return Buffer.from(standard, 'base64').toString()
-}
-
-/** Recordings have a note in place of long base64. */
-function isWord(text: string): boolean {
-  return text !== '' && !text.startsWith('<elided ')
 }
 
 const used = new Set<Exception>()

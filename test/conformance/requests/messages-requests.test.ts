@@ -5,14 +5,14 @@
  * emulator applies the rules of their providers.
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { arrayOf, isObject, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { fixtures, skipWithoutFixtures } from '../../helpers/fixtures.js'
 import { ofToday } from '../../helpers/long-suite.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
-import { stringsIn } from './request-content.js'
+import { stringsIn, valuesIn } from './request-content.js'
 import { Tally } from '../run-in-parallel.js'
+import { listen } from '../../helpers/listen.js'
 
 /** Some recordings keep a note in place of the request. */
 const asked = fixtures({ provider: 'anthropic' }).filter(({ request_body }) =>
@@ -39,9 +39,7 @@ async function takingUpstream(t: Test, taken: Taken): Promise<string> {
       res.end('{"type":"error","error":{"type":"invalid_request_error","message":"taken"}}')
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  return `http://127.0.0.1:${await listen(t, server)}/v1`
 }
 
 function send(
@@ -170,14 +168,4 @@ for (const model of ofToday(['gpt-4o', 'gpt-5-pro', 'gemini-2.5-flash', 'gemini-
     }
     t.comment(tally.toString())
   })
-}
-
-/** A JSON result may be sent as JSON: then its strings count. */
-function valuesIn(text: string): string[] {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? stringsIn(value) : [text]
-  } catch {
-    return [text]
-  }
 }

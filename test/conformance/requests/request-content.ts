@@ -38,7 +38,7 @@ export function contentOfChat(body: JsonObject): RequestContent {
 }
 
 /** Recordings have a note in place of long base64. */
-function isWord(text: string): boolean {
+export function isWord(text: string): boolean {
   return text !== '' && !text.startsWith('<elided ')
 }
 
@@ -52,7 +52,7 @@ function wordsOf(part: JsonObject): string[] {
 }
 
 /** A JSON result may be sent as JSON: then its strings count. */
-function valuesIn(text: string): string[] {
+export function valuesIn(text: string): string[] {
   try {
     const value: unknown = JSON.parse(text)
     return isObject(value) ? stringsIn(value) : [text]

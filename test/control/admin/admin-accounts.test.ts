@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { newSecret } from '../../../src/accounts/key-secret.js'
 import { onBothStores, startAdmin, textOf, type AdminStage } from './admin-stage.js'
+import { eventually } from '../../helpers/requests.js'
 
 async function chatStatus({ gateway }: AdminStage, secret: string): Promise<number> {
   const messages = [{ role: 'user', content: 'Name a colour.' }]
@@ -13,14 +14,6 @@ async function chatStatus({ gateway }: AdminStage, secret: string): Promise<numb
   const response = await gateway.chat({ model: 'gpt-5.4-mini', messages }, { headers })
   await response.arrayBuffer()
   return response.status
-}
-
-async function eventually(ask: () => Promise<number>, status: number): Promise<number> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
-    if ((await ask()) === status) return status
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  return ask()
 }
 
 onBothStores(t, 'accounts', async (t, settings) => {

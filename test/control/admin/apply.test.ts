@@ -16,6 +16,7 @@ import { TurnWatch } from '../../hostile/turn-watch.js'
 import { argvOf, exitStatus, GATEWAY, runOn } from '../../cli/session.js'
 import { onBothStores, startAdmin, type AdminStage } from './admin-stage.js'
 import { IS_LONG } from '../../helpers/long-suite.js'
+import { listen } from '../../helpers/listen.js'
 
 t.setTimeout(IS_LONG ? 300_000 : 120_000)
 
@@ -266,10 +267,7 @@ void t.test('the secret of a key stays if the server does not say whether it mad
       else response.destroy()
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => void server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   const file = join(stage.gateway.folder, 'one.yaml')
   writeFileSync(file, ONE_KEY)
   const { status, err } = await ran({ file: [file], server: `http://127.0.0.1:${port}` }, '', stage.token)
@@ -325,10 +323,7 @@ void t.test('no secret stays after a refusal', async (t) => {
       response.writeHead(reply.status).end(reply.text)
     })()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => void server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   const refused = await ran({ file: [file], server: `http://127.0.0.1:${port}` }, '', stage.token)
   t.match(refused, { status: 1, err: /lacks the scope keys:write/ })
   t.strictSame(readdirSync(folder), ['keys.yaml'])

@@ -6,7 +6,7 @@
  */
 import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
-import { launch, open, overflow, SKIP, violations } from '../../dashboard/browser/browser.js'
+import { launch, open, overflow, SKIP, violations, heading } from '../../dashboard/browser/browser.js'
 import { DEVICE_GRANT, startLogin, textIn } from './login-stage.js'
 
 t.setTimeout(120_000)
@@ -54,8 +54,4 @@ void t.test('a person approves a program in a browser', { skip: SKIP }, async (t
 async function inOrder(t: Test, page: Page, where: string): Promise<void> {
   t.strictSame(await violations(page), [], `${where}: axe`)
   t.ok((await overflow(page)) <= 0, `${where}: fits 390 px`)
-}
-
-function heading(page: Page, name: string) {
-  return page.getByRole('heading', { name, level: 1 })
 }

@@ -1,7 +1,7 @@
 /** A gateway at which programs sign in with the device flow, and what programs and people do there. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
-import { isObject, type JsonObject } from '../../../src/base/json.js'
+import { type JsonObject, objectOf, parsedJson } from '../../../src/base/json.js'
 import { oidcStartReply } from '../../../src/control/dashboard/schema/schema.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
 import type { Browser } from '../../dashboard/fixtures/stage.js'
@@ -59,7 +59,7 @@ export async function startLogin(
   const post: LoginStage['post'] = async (path, form, { origin: at = origin, headers = {} } = {}) => {
     const response = await fetch(`${at}${path}`, { method: 'POST', body: new URLSearchParams(form), headers })
     const text = await response.text()
-    return { status: response.status, headers: response.headers, text, json: objectIn(text) }
+    return { status: response.status, headers: response.headers, text, json: objectOf(parsedJson(text)) }
   }
   const approved: LoginStage['approved'] = async (browser, account) => {
     const { json } = await post('/auth/device/code', {})
@@ -128,13 +128,4 @@ export async function untilStatus(status: number, ask: () => Promise<number>): P
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   throw new Error(`no reply with ${status} came`)
-}
-
-function objectIn(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
-  }
 }

@@ -4,8 +4,8 @@
  * Method: a real Chromium, the built page, and a real provider with a page of its own.
  */
 import t, { type Test } from 'tap'
-import type { Browser, Page } from 'playwright-core'
-import { launch, open, SKIP, violations, type Watched } from '../../dashboard/browser/browser.js'
+import type { Browser } from 'playwright-core'
+import { launch, open, SKIP, type Watched, heading, inOrder } from '../../dashboard/browser/browser.js'
 import { scene, type Scene } from './oidc-stage.js'
 import type { Person } from './identity-provider.js'
 
@@ -84,15 +84,6 @@ async function refused(t: Test, watched: Watched, why: RegExp): Promise<void> {
   await inOrder(t, watched, String(why))
   await page.getByRole('button', { name: 'Back to sign in' }).click()
   await heading(page, 'Sign in').waitFor()
-}
-
-async function inOrder(t: Test, { page, complaints }: Watched, where: string): Promise<void> {
-  t.strictSame(await violations(page), [], `${where}: axe`)
-  t.strictSame(complaints.splice(0), [], `${where}: console`)
-}
-
-function heading(page: Page, name: string) {
-  return page.getByRole('heading', { name, level: 1 })
 }
 
 async function trailOf({ store }: Scene): Promise<{ entries: string[] }> {

@@ -5,13 +5,12 @@
  */
 import { putKey } from '../../helpers/store-changes.js'
 import t from 'tap'
-import type { Page } from 'playwright-core'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
 import type { Account } from '../../../src/accounts/account.js'
 import { aKey } from '../../store/contract/sample-records.js'
 import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
-import { launch, open, Task } from './browser.js'
+import { launch, open, Task, signIn } from './browser.js'
 import { sixth } from './sixth.js'
 import { looks } from './looks.js'
 import { knownHash } from '../../helpers/password.js'
@@ -38,14 +37,6 @@ async function filled({ store }: Stage): Promise<ReadonlyMap<string, Account>> {
     }
   }
   return accounts
-}
-
-async function signIn(page: Page, { origin }: Stage, email: string): Promise<void> {
-  await page.goto(`${origin}/dashboard/`)
-  await page.getByLabel('E-mail').fill(email)
-  await page.getByLabel('Password').fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-  await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
 void t.test('accounts, their budgets and their pages', { skip: sixth(3) }, async (t) => {

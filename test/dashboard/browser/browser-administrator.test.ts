@@ -9,8 +9,8 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { auditReply, keysReply } from '../../../src/control/dashboard/schema/schema.js'
 import { aKey, anAccount } from '../../store/contract/sample-records.js'
-import { aRow, PASSWORD, startStage, type Stage } from '../fixtures/stage.js'
-import { launch, open, overflow, Task } from './browser.js'
+import { aRow, startStage, type Stage } from '../fixtures/stage.js'
+import { launch, open, overflow, Task, signIn } from './browser.js'
 import { sixth } from './sixth.js'
 import { looks } from './looks.js'
 
@@ -47,14 +47,6 @@ async function filled({ store }: Stage): Promise<{ leakedId: string; requestId: 
     }
   }
   return { leakedId, requestId }
-}
-
-async function signIn(page: Page, { origin }: Stage, email: string): Promise<void> {
-  await page.goto(`${origin}/dashboard/`)
-  await page.getByLabel('E-mail').fill(email)
-  await page.getByLabel('Password').fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-  await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
 void t.test('the tasks of an administrator', { skip: sixth(0) }, async (t) => {

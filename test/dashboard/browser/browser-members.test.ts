@@ -7,7 +7,7 @@ import t from 'tap'
 import type { Page } from 'playwright-core'
 import { createAccount } from '../../../src/accounts/changes/change-accounts.js'
 import { createUser, setMember } from '../../../src/accounts/members.js'
-import { choose, launch, open, violations } from './browser.js'
+import { choose, launch, open, violations, heading } from './browser.js'
 import { sixth } from './sixth.js'
 import { PASSWORD, startStage } from '../fixtures/stage.js'
 import { knownHash } from '../../helpers/password.js'
@@ -15,10 +15,6 @@ import { knownHash } from '../../helpers/password.js'
 t.setTimeout(180_000)
 
 const EMAIL = 'grace@example.com'
-
-function heading(page: Page, name: string) {
-  return page.getByRole('heading', { name, level: 1 })
-}
 
 function links(page: Page): Promise<string[]> {
   return page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import type { Page } from 'playwright-core'
 import { prepare, run, until } from '../../process/program.js'
 import { fill, LOGIN } from '../fixtures/filled.js'
-import { choose, launch, open, violations, type Watched } from './browser.js'
+import { choose, launch, open, type Watched, heading, inOrder } from './browser.js'
 import { sixth } from './sixth.js'
 
 t.setTimeout(180_000)
@@ -31,15 +31,6 @@ async function startNew(t: Test): Promise<string> {
     return link() !== ''
   })
   return link()
-}
-
-async function inOrder(t: Test, { page, complaints }: Watched, where: string): Promise<void> {
-  t.strictSame(await violations(page), [], `${where}: axe`)
-  t.strictSame(complaints.splice(0), [], `${where}: console`)
-}
-
-function heading(page: Page, name: string) {
-  return page.getByRole('heading', { name, level: 1 })
 }
 
 async function goTo(page: Page, name: string): Promise<void> {

@@ -8,6 +8,7 @@ import { createRequire } from 'node:module'
 import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core'
 import { t as root, type Test } from 'tap'
 import { IS_LONG } from '../../helpers/long-suite.js'
+import { PASSWORD } from '../../helpers/password.js'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -153,4 +154,28 @@ export class Task {
     t.comment(`${name}: ${this.clicks} clicks, ${seconds} s`)
     t.ok(this.clicks <= most, `${name}: ${this.clicks} of at most ${most} clicks`)
   }
+}
+
+/** The first heading of a page. */
+export function heading(page: Page, name: string): Locator {
+  return page.getByRole('heading', { name, level: 1 })
+}
+
+/** Fails for faults of accessibility, and for messages in the console. */
+export async function inOrder(t: Test, { page, complaints }: Watched, where: string): Promise<void> {
+  t.strictSame(await violations(page), [], `${where}: axe`)
+  t.strictSame(complaints.splice(0), [], `${where}: console`)
+}
+
+/** Signs in at the form. */
+export async function signIn(
+  page: Page,
+  { origin }: { readonly origin: string },
+  email: string,
+): Promise<void> {
+  await page.goto(`${origin}/dashboard/`)
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }

@@ -7,7 +7,7 @@
 import t from 'tap'
 import type { Reply } from '../../../src/formats/chat/fold.js'
 import { arrayOf, objectOf, type JsonObject } from '../../../src/base/json.js'
-import { fixtures, skipWithoutFixtures, type Recording } from '../../helpers/fixtures.js'
+import { fixtures, skipWithoutFixtures, type Recording, labelOf } from '../../helpers/fixtures.js'
 import { framesOf, decodeWhole, decodeStream, expectString } from './driver.js'
 
 const PROVIDERS = ['openai', 'azure', 'openrouter', 'deepseek']
@@ -120,10 +120,6 @@ function seen(reply: Reply): Naive {
     }
   }
   return found
-}
-
-function labelOf({ provider, name }: Recording): string {
-  return `${provider}/${name}`
 }
 
 /**

@@ -2,7 +2,6 @@
  * Fixtures for tests with several attempts: a gateway whose routes have targets and fallbacks, and faults for
  * one upstream at a time.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import type { Test } from 'tap'
 import type { Fault } from '../../../src/emulator/faults/fault-table.js'
 import type { LedgerEntry } from '../../../src/ledger/entry.js'
@@ -28,9 +27,7 @@ export async function startWith(
   const options = upstreamOptions === undefined ? NO_BREAKERS : `${NO_BREAKERS}, ${upstreamOptions}`
   const gateway = await startGateway(t, { ...settings, upstreamOptions: options })
   const lines = routes.map((route) => `  - { ${route} }\n`).join('')
-  const text = readFileSync(gateway.configFile, 'utf8')
-  writeFileSync(gateway.configFile, text.replace('routes:\n', `routes:\n${lines}`))
-  gateway.reload()
+  gateway.add('', lines)
   return gateway
 }
 

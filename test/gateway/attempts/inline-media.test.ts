@@ -8,6 +8,7 @@ import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { objectOf, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { listen } from '../../helpers/listen.js'
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n and so on', 'latin1')
 const ALLOWED = 'fetch_media: { enabled: true, allow_private_address: true, max_per_request: 3 }'
@@ -20,13 +21,7 @@ async function pictures(t: Test): Promise<{ url: string; seen: string[] }> {
     res.writeHead(req.url === '/missing.png' ? 404 : 200, { 'content-type': 'image/png' })
     res.end(PNG)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   return { url: `http://127.0.0.1:${port}`, seen }
 }
 
@@ -177,10 +172,7 @@ void t.test('a document by URL is fetched for chat completions, or refused', asy
     res.writeHead(200, { 'content-type': 'application/pdf' })
     res.end(PDF)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   const source = { type: 'url', url: `http://127.0.0.1:${port}/a.pdf` }
   const content = [
     { type: 'document', source },

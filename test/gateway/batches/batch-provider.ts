@@ -1,7 +1,7 @@
 /** A small provider with the APIs for batches of OpenAI, Anthropic and Gemini. */
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listen } from '../../helpers/listen.js'
 
 /** The line that every provider refuses. */
 const BAD = 'c1'
@@ -42,9 +42,7 @@ export class BatchProvider {
         )
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => server.close())
-    this.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.origin = `http://127.0.0.1:${await listen(t, server)}`
     return this
   }
 

@@ -3,15 +3,14 @@
  * exact; replies tell what is left; a run can be ended on every gateway.
  * Method: whole gateways with the admin API over an emulator, on both stores.
  */
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { isObject, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { onBothStores, startAdmin, type AdminStage } from '../../control/admin/admin-stage.js'
 import { rowsOf } from '../../helpers/ledger.js'
 import { startGateway } from '../../helpers/gateway.js'
+import { listen } from '../../helpers/listen.js'
 
 const MODEL = 'gpt-5.4-mini'
 const DIMENSIONS = `
@@ -158,10 +157,7 @@ void t.test('native requests have values in headers and in JSON bodies', async (
       res.end('{}')
     })
   })
-  provider.listen(0, '127.0.0.1')
-  await once(provider, 'listening')
-  t.teardown(() => provider.close())
-  const { port } = provider.address() as AddressInfo
+  const port = await listen(t, provider)
   const gateway = await startGateway(t, {
     upstreams: { openai: `http://127.0.0.1:${port}/v1, native: ['POST /v1/*']` },
     more: `

@@ -4,11 +4,11 @@
  * Method: a gateway over a server whose reply to `GET /v1/models` the test sets.
  */
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readFileSync, writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
+import { listen } from '../../helpers/listen.js'
 
 interface Local {
   readonly gateway: TestGateway
@@ -21,10 +21,7 @@ async function discovering(t: Test, answer: RequestListener, dialect = 'openai-c
     requests.push(`${req.method} ${req.url} ${String(req.headers.authorization ?? req.headers['x-api-key'])}`)
     answer(req, res)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  t.teardown(() => server.closeAllConnections())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const gateway = await startGateway(t)
   const upstream = `local: { dialect: ${dialect}, base_url: http://127.0.0.1:${port}/v1, api_key: local-key, discover: true }`
   const route = `- { prefix: qwen, upstream: local }\n  - { prefix: llama, upstream: local }`

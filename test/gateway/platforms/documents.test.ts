@@ -4,7 +4,6 @@
  * Method: one document in the four client formats, through upstreams of each format and of vendors with a
  * form of their own, to a server that records requests.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { objectOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -71,12 +70,7 @@ const settings = names.map(
   (name) => `  t-${name}: { base_url: "${upstream.origin}", ${UPSTREAMS[name]?.settings ?? ''} }\n`,
 )
 const routes = names.map((name) => `  - { prefix: "to-${name}", upstream: t-${name} }\n`)
-const text = readFileSync(gateway.configFile, 'utf8')
-writeFileSync(
-  gateway.configFile,
-  text.replace('routes:\n', `${settings.join('')}routes:\n${routes.join('')}`),
-)
-gateway.reload()
+gateway.add(settings.join(''), routes.join(''))
 
 /** A request with the document and a question; `where` is its URL, or its bytes. */
 function request(format: Format, model: string, where: { url: string } | { data: string }): Asked {

@@ -4,12 +4,12 @@
  * Method: a gateway with the emulator exports to a real OTLP receiver, which decodes the spans.
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from '../../observe/otlp-receiver.js'
 import { startGateway, type GatewaySettings, type TestGateway } from '../../helpers/gateway.js'
 import { until } from '../../helpers/upstream.js'
+import { listen } from '../../helpers/listen.js'
 
 const PROMPT = 'The canary sings at dawn.'
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -364,12 +364,7 @@ void t.test('pending spans are exported when the gateway drains', async (t) => {
 
 void t.test('a receiver that never replies does not delay the drain', async (t) => {
   const silent = createServer(() => undefined)
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    silent.closeAllConnections()
-    silent.close()
-  })
-  const { port } = silent.address() as AddressInfo
+  const port = await listen(t, silent)
   setEnv(t, { OTEL_EXPORTER_OTLP_ENDPOINT: undefined, OTEL_EXPORTER_OTLP_TIMEOUT: '500' })
   const gateway = await startGateway(t, {
     more: `telemetry: { otlp: 'http://127.0.0.1:${port}/' }`,
@@ -406,12 +401,7 @@ void t.test('each call of a guard server is a span', async (t) => {
     req.resume()
     res.end(JSON.stringify({ action: {} }))
   })
-  await new Promise<void>((resolve) => guard.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    guard.closeAllConnections()
-    guard.close()
-  })
-  const { port } = guard.address() as AddressInfo
+  const port = await listen(t, guard)
   const { gateway, receiver } = await startTraced(t, {
     more: `guardrails:
   topics: { url: 'http://127.0.0.1:${port}', protocol: webhook, apply_to: { all: true } }

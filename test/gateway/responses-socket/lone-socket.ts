@@ -1,13 +1,13 @@
 /** A connection of Responses alone, without the gateway around it, and its client. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Identity } from '../../../src/accounts/account.js'
 import { BodyMemory } from '../../../src/gateway/body-memory.js'
 import { ClientSocket, ResponsesSocket } from '../../../src/gateway/responses-socket/responses-socket.js'
 import { ConnectionResponses } from '../../../src/gateway/stored-responses/connection-responses.js'
+import { listen } from '../../helpers/listen.js'
 
 type Run = ConstructorParameters<typeof ResponsesSocket>[1]['run']
 
@@ -41,10 +41,7 @@ export async function openLoneSocket(t: Test, run: Run = () => undefined): Promi
       })
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const client = new WebSocket(`ws://127.0.0.1:${port}`)
   t.teardown(() => client.terminate())
   await once(client, 'open')

@@ -4,7 +4,6 @@
  * Method: each client format with each form of such a turn, through upstreams of each format, to a server
  * that records requests.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { arrayOf, isObject, objectOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -69,12 +68,7 @@ const settings = names.map(
   (name) => `  t-${name}: { base_url: "${upstream.origin}", ${UPSTREAMS[name] ?? ''} }\n`,
 )
 const routes = names.map((name) => `  - { prefix: "to-${name}", upstream: t-${name} }\n`)
-const text = readFileSync(gateway.configFile, 'utf8')
-writeFileSync(
-  gateway.configFile,
-  text.replace('routes:\n', `${settings.join('')}routes:\n${routes.join('')}`),
-)
-gateway.reload()
+gateway.add(settings.join(''), routes.join(''))
 
 function requestOf(format: string, model: string, turn: JsonValue): [path: string, body: JsonObject] {
   const around = (one: JsonValue, other: JsonValue): JsonValue[] => [one, turn, other]

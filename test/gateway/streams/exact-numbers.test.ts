@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject } from '../../../src/base/json.js'
 import { startGateway, type TestGateway } from '../../helpers/gateway.js'
+import { listen } from '../../helpers/listen.js'
 
 const ARGUMENTS = '{"user":1234567890123456789,"list":[-98765432109876543210,1e400],"__proto__":{"a":1}}'
 const parameters = { type: 'object', properties: { user: { type: 'integer' } } }
@@ -36,10 +37,7 @@ async function gatewayOver(
       res.end(body)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? (address?.port ?? 0) : 0}`
+  const url = `http://127.0.0.1:${await listen(t, server)}`
   return { gateway: await startGateway(t, { upstreams: { anthropic: url, gemini: url } }), sent }
 }
 

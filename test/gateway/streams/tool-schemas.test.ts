@@ -4,7 +4,6 @@
  * Method: requests of a chat client through upstreams of each format, to a server that records requests and
  * answers with calls.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { arrayOf, objectOf, stringOf, type JsonObject, type JsonValue } from '../../../src/base/json.js'
 import { startGateway } from '../../helpers/gateway.js'
@@ -31,9 +30,7 @@ const lines = Object.entries(UPSTREAMS).map(
 const routes = Object.entries(UPSTREAMS).map(
   ([name, [, model]]) => `  - { model: to-${name}, targets: [{ upstream: t-${name}, model: "${model}" }] }\n`,
 )
-const text = readFileSync(gateway.configFile, 'utf8')
-writeFileSync(gateway.configFile, text.replace('routes:\n', `${lines.join('')}routes:\n${routes.join('')}`))
-gateway.reload()
+gateway.add(lines.join(''), routes.join(''))
 
 interface Outcome {
   readonly lost: string

@@ -9,6 +9,7 @@ import { createServer as createTcpServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { eventually } from '../../faults/scene.js'
 import { replyTo, openPool, send } from './fixtures.js'
+import { listen } from '../../helpers/listen.js'
 
 interface Slow {
   readonly baseUrl: string
@@ -122,11 +123,7 @@ void t.test('closing waits for those in the queue, and destroying ends them', as
 
 void t.test('a TLS handshake that hangs ends after connect_ms, and delays no other request', async (t) => {
   const server = createTcpServer((socket) => socket.on('error', () => undefined))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const port = await listen(t, server)
   const pool = openPool({
     baseUrl: `https://127.0.0.1:${port}`,
     maxConnections: 1,

@@ -2,7 +2,6 @@
  * Goal: TLS with an upstream uses the configured authorities and certificates, over HTTP/1.1 and HTTP/2.
  * Method: real servers with certificates of a test authority.
  */
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createSecureServer, type Http2SecureServer } from 'node:http2'
 import { createServer, type Server } from 'node:https'
@@ -10,6 +9,7 @@ import t, { type Test } from 'tap'
 import { newAuthority, newPair, type Pair } from '../../helpers/certificates.js'
 import { eventually } from '../../faults/scene.js'
 import { replyTo, openPool, send } from './fixtures.js'
+import { listen } from '../../helpers/listen.js'
 
 const NAME = 'api.internal'
 
@@ -29,13 +29,7 @@ function certificates(t: Test): Files {
 const pem = (path: string): string => readFileSync(path, 'utf8')
 
 async function listening(t: Test, server: Server | Http2SecureServer): Promise<string> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-  })
-  const address = server.address()
-  return `https://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+  return `https://127.0.0.1:${await listen(t, server)}`
 }
 
 const NO_TLS = { ca: null, cert: null, key: null, serverName: null }

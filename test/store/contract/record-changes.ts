@@ -13,7 +13,8 @@ import { aKey, aLogin, anAccount, anEntry } from './sample-records.js'
 
 type NewUrl = (t: Test) => string | Promise<string>
 
-async function opened(t: Test, url: string): Promise<Store> {
+/** A store at the address, which the end of the test closes. */
+export async function opened(t: Test, url: string): Promise<Store> {
   const store = await openStore(url)
   t.teardown(() => store.close())
   return store

@@ -16,7 +16,7 @@ import {
   trees,
   users,
 } from './account-changes.js'
-import { attempts, auditEntries, changes, tokens, trail } from './record-changes.js'
+import { attempts, auditEntries, changes, tokens, trail, opened } from './record-changes.js'
 import { bounds, identity, lists, removal, retention } from './lists.js'
 import { anotherStore, ofToday } from '../../helpers/long-suite.js'
 import { killedWriter, otherProcess } from '../processes/start-processes.js'
@@ -76,12 +76,6 @@ export function storeContract(t: Test, engine: string, newUrl: NewUrl): void {
     }
     t.end()
   })
-}
-
-async function opened(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url)
-  t.teardown(() => store.close())
-  return store
 }
 
 async function accounts(t: Test, newUrl: NewUrl): Promise<void> {

@@ -23,6 +23,7 @@ import { anAdmission, aRow, NOON, places, requests, tokens } from '../ledger/sam
 import { aKey, anAccount } from '../contract/sample-records.js'
 import { anotherDay } from '../../helpers/long-suite.js'
 import { allAccounts, allKeys } from '../../helpers/lists.js'
+import { opened } from '../contract/record-changes.js'
 
 const KILLS = Number(process.env['SLUICE_KILLS'] ?? '3')
 const missing = redisMissing()
@@ -35,12 +36,6 @@ interface Acknowledged {
   readonly keys: ApiKey[]
   readonly revoked: ApiKey[]
   failures: number
-}
-
-async function opened(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url)
-  t.teardown(() => store.close())
-  return store
 }
 
 /**

@@ -16,6 +16,7 @@ import {
 } from '../../../../src/control/dashboard/schema/schema.js'
 import { stopwatch } from '../../../helpers/stopwatch.js'
 import { aRow, startStage, type Browser, type Stage } from '../../../dashboard/fixtures/stage.js'
+import { eventually } from '../../../helpers/requests.js'
 
 async function made(browser: Browser, body: object): Promise<{ key: Key; secret: string }> {
   const answer = await browser.ask('POST', '/keys', { body })
@@ -78,14 +79,6 @@ void t.test('a key is created, used, renamed, rotated and revoked', async (t) =>
   t.match(entries[2], { actor: 'ada@example.com', address: '127.0.0.1', target: key.id })
   t.match(entries[2]?.detail, /name: ci → runner; models: .* → none/)
 })
-
-async function eventually(ask: () => Promise<number>, status: number): Promise<number> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
-    if ((await ask()) === status) return status
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  return ask()
-}
 
 void t.test('K-173: five keys on Starter, twenty on Pro, also with concurrent requests', async (t) => {
   const stage = await startStage(t)
