@@ -286,7 +286,7 @@ async function actions(t: Test, { stage, root, account }: Scene): Promise<void> 
   })
   t.equal(rotated.status, 201)
   t.match(rotated.json, { key: { accountId: account.id, replaces: key.id, labels } })
-  const long = `/keys/${key.id}?account=all&reason=${'x'.repeat(201)}`
+  const long = `/keys/${key.id}?account=all&reason=${'x'.repeat(501)}`
   t.match(await root.ask('DELETE', long), { status: 400, error: { field: 'reason' } })
   const gone = await root.ask('DELETE', `/keys/${key.id}?account=all&reason=leaked+again`)
   t.match(gone, { status: 200, json: { key: { state: 'revoked' } } })
