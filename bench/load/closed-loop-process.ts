@@ -1,7 +1,9 @@
 /**
  * The built-in load generator for machines without wrk, and for fixed rates, a separate process: a closed
- * loop on plain sockets. Prints the same line of JSON as the wrk script.
+ * loop on plain sockets. Its argument is the file of its settings. Prints the
+ * same line of JSON as the wrk script.
  */
+import { readFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { isObject, objectOf } from '../../src/base/json.js'
 import { numberField, postBytes, ReplyReader, textField } from './raw-http.js'
@@ -77,4 +79,4 @@ function run(given: string): void {
   })
 }
 
-run(process.argv[2] ?? '')
+run(readFileSync(process.argv[2] ?? '', 'utf8'))

@@ -93,7 +93,10 @@ function commandFor(children: Children, request: LoadRequest, load: Load): strin
   // wrk has no fixed rate.
   if (wrk === null || perSecond > 0) {
     const own = fileURLToPath(new URL('closed-loop-process.js', import.meta.url))
-    return [process.execPath, own, JSON.stringify({ ...request, connections, seconds, perSecond })]
+    // A prompt of 1 MB is too long for an argument.
+    const file = join(children.folder, 'closed-loop.json')
+    writeFileSync(file, JSON.stringify({ ...request, connections, seconds, perSecond }), { mode: 0o600 })
+    return [process.execPath, own, file]
   }
   const script = join(children.folder, 'wrk.lua')
   writeFileSync(script, luaOf(request), { mode: 0o600 })
