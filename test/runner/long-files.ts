@@ -82,7 +82,7 @@ export const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   'test/control/dashboard/api/': ['src/control/', 'src/store/'],
   'test/control/dashboard/security-headers.test': ['src/control/', 'src/http/'],
   'test/dashboard/browser/': ['src/dashboard/web/', 'src/control/dashboard/'],
-  'test/control/doors/faults-at-doors.test': ['src/control/', 'src/accounts/changes/', 'src/store/'],
+  'test/control/doors/faults-at-': ['src/control/', 'src/accounts/changes/', 'src/store/'],
   'test/control/login/': ['src/control/login/', 'src/accounts/logins/', 'src/store/'],
   'test/control/sign-in/': ['src/control/', 'src/accounts/', 'src/store/'],
   'test/deploy/archive-smoke.test': ['src/store/archive/', 'deploy/', 'config/gateway.redis.yaml'],
