@@ -33,7 +33,7 @@ import { bodyTurns } from '../../base/turn-queue.js'
 import { joinChunks, joinedSteps, LARGE_BYTES } from '../streams/join-chunks.js'
 import { callAt, type Call, type Intake } from './call.js'
 import { isForm, lateModel, readForm } from './read-form.js'
-import { CollectedRequest } from '../streams/collected-request.js'
+import { RequestTransform } from '../streams/request-transform.js'
 import { FORM_HEAD_BYTES, StreamedForm } from '../streams/streamed-form.js'
 
 /** Reads and checks the body within its limits. Rejects with `GatewayError`. */
@@ -55,35 +55,30 @@ export function receive(x: Exchange, resolved: ResolvedEndpoint, intake: Intake)
       intake.tookMs = performance.now() - beganMs
       resolve(call)
     }
-    let stop: () => void = () => undefined
-    const body = collected(x, resolved, intake, {
-      done(call) {
+    try {
+      const transform = transformOf(x, resolved, intake)
+      const stop = pass(x, transform, intake, resolved)
+      transform.on('data', (call: Call | Promise<Call>) => {
         stop()
         if (call instanceof Promise) call.then(received, failed)
         else received(call)
-      },
-      failed(error) {
+      })
+      transform.on('error', (error) => {
         stop()
         failed(error)
-      },
-    })
-    try {
-      stop = pass(x, body, intake, resolved)
-      // The exchange was cancelled before.
-      if (body.isOver) stop()
+      })
     } catch (error) {
       failed(error)
     }
   })
 }
 
-/** What collects the body and makes the call of it. */
-function collected(
+/** The transform that collects the body and makes the call of it. */
+function transformOf(
   x: Exchange,
   resolved: ResolvedEndpoint,
   intake: Intake,
-  to: { readonly done: (call: Call | Promise<Call>) => void; readonly failed: (error: unknown) => void },
-): CollectedRequest<Call | Promise<Call>> {
+): RequestTransform<Call | Promise<Call>> {
   const { held } = intake
   const { req } = x
   const isUpload = isFormOf(x, resolved)
@@ -91,15 +86,15 @@ function collected(
   // The rest of an encoded body cannot be passed on.
   const isStreamable = isUpload && codingOf(req) === null
   const text = new TextLimit(MAX_TEXT_BYTES)
-  const steps = {
-    take(chunk: Buffer) {
+  return new RequestTransform({
+    take(chunk) {
       const bytes = chunk.length
       if (intake.bytes + bytes > maxBodyBytes) throw bodyTooLarge(maxBodyBytes)
       if (!isUpload) text.add(chunk)
       held.take(bytes)
       intake.bytes += bytes
     },
-    check(chunks: Buffer[]) {
+    check(chunks) {
       const refusal = guardTrailers(req)
       if (refusal !== null) throw gatewayError(refusal)
       const { isAscii } = text
@@ -108,11 +103,8 @@ function collected(
       const query = (req.url ?? '').slice(x.path.length + 1)
       return callOf(chunks, intake.bytes, { resolved, headers: req.headers, query, isAscii })
     },
-    ...(isStreamable && {
-      early: (chunks: readonly Buffer[]) => streamedCall(x, resolved, { intake, chunks }),
-    }),
-  }
-  return new CollectedRequest<Call | Promise<Call>>(steps, to.done, to.failed)
+    ...(isStreamable && { early: (chunks) => streamedCall(x, resolved, { intake, chunks }) }),
+  })
 }
 
 /**
@@ -183,12 +175,12 @@ function lengthOf(req: HttpRequest): number | null {
 }
 
 /**
- * Passes the body of the request on, until the returned function is called. Throws if the headers refuse it.
- * Without `pipe`, which adds eight listeners: the body never has to wait.
+ * Passes the body of the request through the transform, until the returned function is called. Throws if the
+ * headers refuse it. Without `pipe`, which adds eight listeners: the transform never makes the client wait.
  */
 function pass(
   x: Exchange,
-  body: CollectedRequest<Call | Promise<Call>>,
+  transform: RequestTransform<unknown>,
   { held }: Intake,
   resolved: ResolvedEndpoint,
 ): () => void {
@@ -198,18 +190,17 @@ function pass(
   const { uploadHoldBytes } = x.generation.snapshot.config.server
   const heldBytes = isFormOf(x, resolved) ? uploadHoldBytes : maxBytes
   const coding = checkHeaders(req, { maxBytes, heldBytes }, held)
-  const onError = (error: Error): void => body.fail(error)
+  const onError = (error: Error): void => void transform.destroy(error)
   const decoder = coding === null ? null : decoding(req, coding, { maxBytes, held, onError })
-  const write = (chunk: Buffer): void => body.write(chunk)
-  const end = (): void => body.end()
-  const source = decoder === null ? req : req.pipe(decoder)
-  source.on('data', write).on('end', end)
+  const write = (chunk: Buffer): void => void transform.write(chunk)
+  const end = (): void => void transform.end()
   cancellation.onCancel(onError)
+  if (decoder === null) req.on('data', write).on('end', end)
+  else req.pipe(decoder).pipe(transform)
   return () => {
     cancellation.onCancel(null)
-    source.off('data', write).off('end', end)
     if (!req.readableEnded) {
-      req.unpipe()
+      req.off('data', write).off('end', end).unpipe()
       req.pause()
     }
     decoder?.destroy()
