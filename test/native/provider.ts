@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
+import { IS_LONG } from '../helpers/long-suite.js'
 
 /** The head of a request that arrived. */
 export interface Seen {
@@ -32,7 +33,7 @@ export interface Provider {
 
 /** `API_KEY` of the configuration. */
 export const UPSTREAM_KEY = 'sk-of-the-upstream'
-export const BIG_BYTES = 64 * 1024 * 1024
+export const BIG_BYTES = (IS_LONG ? 200 : 64) * 1024 * 1024
 const CHUNK = Buffer.alloc(65_536, 'x')
 
 /** Listens on a free port until the test ends. */

@@ -5,6 +5,7 @@
 import t from 'tap'
 import { objectOf } from '../../src/base/json.js'
 import { rowsOf } from '../helpers/ledger.js'
+import { IS_LONG } from '../helpers/long-suite.js'
 import { stopwatch } from '../helpers/stopwatch.js'
 import { CLIENT_FORMATS, MODELS, startScene } from './guarded-gateway.js'
 
@@ -384,7 +385,7 @@ void t.test('a long search runs beside other requests, which go on', async (t) =
   // Loads what one request needs, and the thread.
   await ask('chat', 'gpt-5.4', { text: 'hi' })
   const state = { isOver: false }
-  const units = 15_000
+  const units = IS_LONG ? 40_000 : 15_000
   const long = ask('chat', 'gpt-5.4', { text: 'aaaaab'.repeat(units) }).finally(() => (state.isOver = true))
   let answered = 0
   const before = performance.eventLoopUtilization()
