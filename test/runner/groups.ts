@@ -60,7 +60,7 @@ const FOLDERS = Object.keys(SHARED).map((folder) => `build/test/${folder}`)
  * keeps where its tokens came from.
  */
 const ALONE =
-  /process\.(?:chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|globalThis|\{ cache \} = createRequire|monitorEventLoopDelay|node:inspector|use-azure|IDENTITY_ENDPOINT|AZURE_POD|\bt\.jobs\b|[sg]etPriority/
+  /process\.(?:chdir|umask|on\(|cpuUsage|memoryUsage|resourceUsage)|globalThis|\{ cache \} = createRequire|monitorEventLoopDelay|TurnWatch|node:inspector|use-azure|IDENTITY_ENDPOINT|AZURE_POD|\bt\.jobs\b|[sg]etPriority/
 
 /** Whether a compiled test file changes or measures its process. */
 export function isAlone(file: string): boolean {
