@@ -288,23 +288,23 @@ function readCatalogueOnce(file: string, text: string): CatalogueResult {
 }
 
 /** The facts of the shipped catalogue, as the build has read it: its text takes 0.2 s of each start. */
-const PARSED = programFile('config/shipped-catalogue.json')
+const SHIPPED_FACTS = programFile('config/shipped-catalogue.json')
 
 /**
  * The facts of the text if it is the shipped catalogue, which has no errors; otherwise null, also if the file
  * of the build is missing or damaged.
  */
 function shippedFacts(text: string): readonly ModelFacts[] | null {
-  const parsed = parsedByBuild()
-  const isRead = typeof parsed === 'object' && parsed !== null && 'hash' in parsed && 'facts' in parsed
-  if (!isRead || parsed.hash !== createHash('sha256').update(text).digest('hex')) return null
+  const built = writtenByBuild()
+  const isRead = typeof built === 'object' && built !== null && 'hash' in built && 'facts' in built
+  if (!isRead || built.hash !== createHash('sha256').update(text).digest('hex')) return null
   // The build has written what `factsOfCatalogue` returned.
-  return parsed.facts as readonly ModelFacts[] | null
+  return built.facts as readonly ModelFacts[] | null
 }
 
-function parsedByBuild(): unknown {
+function writtenByBuild(): unknown {
   try {
-    return JSON.parse(readText(fileURLToPath(PARSED)) ?? '')
+    return JSON.parse(readText(fileURLToPath(SHIPPED_FACTS)) ?? '')
   } catch {
     return null
   }

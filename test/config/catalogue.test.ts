@@ -33,7 +33,7 @@ void t.test('S4: the catalogue has 280 models of the vendors with presets, with 
   t.end()
 })
 
-void t.test('the parsed catalogue of the build is that of the text', (t) => {
+void t.test('the facts of the build are those of the text', (t) => {
   const text = readFileSync('config/models.yaml', 'utf8')
   const parsed = JSON.parse(readFileSync('build/src/config/shipped-catalogue.json', 'utf8')) as {
     hash: string

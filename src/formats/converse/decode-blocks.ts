@@ -8,10 +8,10 @@ import {
   arrayOf,
   isObject,
   objectOf,
+  parsedJson,
   stringOf,
   type JsonObject,
   type JsonValue,
-  parsedJson,
 } from '../../base/json.js'
 import type { ChatRequest } from '../chat/request.js'
 import { stringifyExact } from '../wire/json/exact-numbers.js'

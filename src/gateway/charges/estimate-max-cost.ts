@@ -378,27 +378,21 @@ function picturesOf({ task }: ChatRequest): number | undefined {
 
 /** The largest thinking budget in the request, by the field names of any vendor; 0 if there is none. */
 function thinkingTokens(rest: ChatRequest['rest']): number {
-  const { extra_body: extra, extra_content: content } = rest
-  let largest = largestBudget(rest, 0)
-  if (extra !== undefined) largest = largestBudget(extra, largestBudget(googleConfig(extra), largest))
-  return content === undefined ? largest : largestBudget(googleConfig(content), largest)
-}
-
-function googleConfig(container: unknown): unknown {
-  return objectOf(objectOf(container)['google'])['thinking_config']
-}
-
-/** The largest of a number and of the budgets in an object. */
-function largestBudget(container: unknown, least: number): number {
-  const { thinking, reasoning, thinking_budget: google, thinkingBudget } = objectOf(container)
-  let largest = least
-  if (thinking !== undefined) largest = larger(objectOf(thinking)['budget_tokens'], largest)
-  if (reasoning !== undefined) largest = larger(objectOf(reasoning)['max_tokens'], largest)
-  return larger(thinkingBudget, larger(google, largest))
-}
-
-function larger(budget: unknown, than: number): number {
-  return typeof budget === 'number' && Number.isFinite(budget) ? Math.max(than, budget) : than
+  const extra = objectOf(rest['extra_body'])
+  const google = [rest['extra_content'], extra].map(
+    (container) => objectOf(objectOf(container)['google'])['thinking_config'],
+  )
+  const budgets = [rest, extra, ...google.map(objectOf)].flatMap((container) => [
+    objectOf(container['thinking'])['budget_tokens'],
+    objectOf(container['reasoning'])['max_tokens'],
+    container['thinking_budget'],
+    container['thinkingBudget'],
+  ])
+  return budgets.reduce<number>(
+    (largest, budget) =>
+      typeof budget === 'number' && Number.isFinite(budget) ? Math.max(largest, budget) : largest,
+    0,
+  )
 }
 
 /** What is left of the limits of a request; infinite if none counts it. */

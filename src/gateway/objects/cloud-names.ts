@@ -20,13 +20,13 @@ const HOSTS: readonly (readonly [RegExp, Cloud])[] = [
   [/^bedrock-[\w.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/i, 'bedrock'],
 ]
 
-/** By the configuration of an upstream, which never changes: a request needs it twice, at 0.5 µs each. */
-const found = new WeakMap<Located, Cloud | null>()
+/** By configurations, which never change: each request needs several. */
+const clouds = new WeakMap<Located, Cloud | null>()
 
 /** The cloud of an upstream, also if it is configured without `platform`; null for a vendor's own API. */
 export function cloudOf(upstream: Located): Cloud | null {
-  let cloud = found.get(upstream)
-  if (cloud === undefined) found.set(upstream, (cloud = findCloud(upstream)))
+  let cloud = clouds.get(upstream)
+  if (cloud === undefined) clouds.set(upstream, (cloud = findCloud(upstream)))
   return cloud
 }
 

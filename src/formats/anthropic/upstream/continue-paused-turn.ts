@@ -9,10 +9,10 @@ import {
   arrayOf,
   isObject,
   objectOf,
+  parsedJson,
   stringOf,
   type JsonObject,
   type JsonValue,
-  parsedJson,
 } from '../../../base/json.js'
 import { demandsCall } from '../../chat/must-call.js'
 import type { ChatRequest } from '../../chat/request.js'

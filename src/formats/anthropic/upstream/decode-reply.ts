@@ -7,10 +7,10 @@ import {
   isObject,
   numberOf,
   objectOf,
+  parsedJson,
   stringOf,
   type JsonObject,
   type JsonValue,
-  parsedJson,
 } from '../../../base/json.js'
 import type { ChatRequest } from '../../chat/request.js'
 import type { StreamDecoder } from '../../dialect.js'
