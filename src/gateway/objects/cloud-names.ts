@@ -20,7 +20,7 @@ const HOSTS: readonly (readonly [RegExp, Cloud])[] = [
   [/^bedrock-[\w.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$/i, 'bedrock'],
 ]
 
-/** By configurations, which never change: each request needs several. */
+/** By the configuration of an upstream, which never changes: a request looks its cloud up several times. */
 const clouds = new WeakMap<Located, Cloud | null>()
 
 /** The cloud of an upstream, also if it is configured without `platform`; null for a vendor's own API. */
